@@ -1,0 +1,44 @@
+PYTHON ?= python3
+EXTRAS ?= demo,dev,eval
+# Without an NVIDIA GPU, torch 2.13.0 first: pip finds its CPU build on such machines, where an open range would take
+# a newer CUDA build of several GB. With a GPU, empty: the requirement in pyproject.toml decides.
+TORCH ?= $(shell nvidia-smi -L >/dev/null 2>&1 || echo torch==2.13.0)
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+DEMO := build/demo
+
+.PHONY: demo test lint format docs clean
+
+demo: $(INSTALLED)
+	test -e $(DEMO) || $(BIN)/pliant rank demo:text --data demo:text --out $(DEMO) \
+		$$(test ! -e $(DEMO).partial || echo --resume)
+	$(BIN)/pliant eval $(DEMO) --report build/demo-report.html --plot build/demo-curve.png
+
+test: $(INSTALLED)
+	$(BIN)/pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# Rewrites the generated tables, then runs every Python example of README.md and docs/.
+docs: $(INSTALLED)
+	$(BIN)/python docs/tables.py
+	$(BIN)/pytest README.md docs
+
+clean:
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	find src tests docs -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml
+	@echo "Installing into .venv; the first time takes a few minutes."
+	$(PYTHON) -m venv .venv
+	torch="$(TORCH)"; test -z "$$torch" || $(BIN)/pip install --quiet "$$torch"
+	$(BIN)/pip install --quiet -e '.[$(EXTRAS)]'
+	@touch $@
