@@ -1,0 +1,161 @@
+"""What a model is made of: the sites where units live, and what one unit costs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+Kind = Literal["neurons", "heads"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One removable unit: its site's position in the anatomy, and its index at that site."""
+
+    site: int
+    index: int
+
+
+@dataclass(frozen=True)
+class Producer:
+    """A linear layer whose output rows make a site's units.
+
+    Args:
+        module: Path of the `nn.Linear` inside the model.
+        rows: Output rows that belong to one unit.
+        inputs: The layer's `in_features`.
+        bias: Whether the layer has a bias.
+    """
+
+    module: str
+    rows: int
+    inputs: int
+    bias: bool
+
+    @property
+    def parameters(self) -> int:
+        """Parameters that leave with one unit."""
+        return self.rows * (self.inputs + self.bias)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An integer attribute of a module that counts units, such as `num_attention_heads`.
+
+    Args:
+        module: Path of the module that has the attribute.
+        name: The attribute's name.
+        per_unit: How much of the attribute one unit accounts for.
+    """
+
+    module: str
+    name: str
+    per_unit: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place where units live: a consumer linear layer and the layers that produce its input.
+
+    Args:
+        name: Path of the sublayer, unique within the model.
+        kind: What the units are.
+        layer: Index of the transformer layer, from 0.
+        units: Number of units.
+        width: Columns of the consumer that read one unit.
+        consumer: Path of the consumer `nn.Linear`.
+        outputs: The consumer's `out_features`.
+        producers: The layers whose rows make the units.
+        attributes: Integer attributes that must follow the number of units.
+    """
+
+    name: str
+    kind: Kind
+    layer: int
+    units: int
+    width: int
+    consumer: str
+    outputs: int
+    producers: tuple[Producer, ...]
+    attributes: tuple[Attribute, ...] = ()
+
+    @property
+    def unit_parameters(self) -> int:
+        """Parameters that leave with one unit: producer rows, their biases, consumer columns."""
+        return sum(producer.parameters for producer in self.producers) + self.width * self.outputs
+
+    def unit_macs(self, tokens: int) -> int:
+        """Multiply-accumulates that leave with one unit, for an input of `tokens` tokens.
+
+        Counts the linear layers and, for heads, QKᵀ and AV (`tokens`² × width each).
+        """
+        linear = sum(producer.rows * producer.inputs for producer in self.producers) + self.width * self.outputs
+        attention = 2 * tokens * self.width if self.kind == "heads" else 0
+        return tokens * (linear + attention)
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """All sites of one model, in order: a description, without any weights.
+
+    Args:
+        family: Name of the family that described the model.
+        sites: The sites, attention before MLP, from the first layer to the last.
+        pooling: The family's usual way from token outputs to an embedding.
+        total_parameters: All parameters of the model.
+        native_tokens: Tokens of a full-size input (text: the longest; images: patches and prefix tokens).
+        fixed_macs_per_token: Multiply-accumulates outside the sites that grow with the tokens.
+        fixed_macs: Multiply-accumulates outside the sites that every input costs.
+    """
+
+    family: str
+    sites: tuple[Site, ...]
+    pooling: str
+    total_parameters: int
+    native_tokens: int
+    fixed_macs_per_token: int = 0
+    fixed_macs: int = 0
+
+    @property
+    def units(self) -> int:
+        """Number of units of all sites together."""
+        return self.offsets[-1]
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each site's units begin in a flat list of all units; the last entry is their number."""
+        offsets = [0]
+        for site in self.sites:
+            offsets.append(offsets[-1] + site.units)
+        return tuple(offsets)
+
+    def slices(self) -> Iterator[tuple[Site, slice]]:
+        """Yield each site with the slice of its units in a flat list of all units."""
+        for site, start, stop in zip(self.sites, self.offsets, self.offsets[1:], strict=False):
+            yield site, slice(start, stop)
+
+    def unit(self, position: int) -> Unit:
+        """Return the unit at `position` of the flat list of all units."""
+        if not 0 <= position < self.units:
+            raise IndexError(f"unit {position} of {self.units}")
+        site = next(i for i, stop in enumerate(self.offsets[1:]) if position < stop)
+        return Unit(site, position - self.offsets[site])
+
+    @property
+    def prunable_parameters(self) -> int:
+        """Sum of the parameters of all units: what a sparsity is a fraction of."""
+        return sum(site.units * site.unit_parameters for site in self.sites)
+
+    def macs(self, tokens: int | None = None, widths: tuple[int, ...] | None = None) -> int:
+        """Multiply-accumulates for one input of the full model, or of one that keeps `widths` units at its sites.
+
+        Counts linear layers, QKᵀ and AV, patch projections, poolers and heads; not norms, activations or softmax.
+
+        Args:
+            tokens: Length of the input in tokens; by default `native_tokens`.
+            widths: Units kept at each site; by default all.
+        """
+        length = self.native_tokens if tokens is None else tokens
+        kept = tuple(site.units for site in self.sites) if widths is None else widths
+        units = sum(width * site.unit_macs(length) for width, site in zip(kept, self.sites, strict=True))
+        return units + self.fixed_macs_per_token * length + self.fixed_macs

@@ -1,0 +1,56 @@
+"""BERT and its kin: BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA; so MiniLM, BGE, E5 and GTE's first versions."""
+
+from torch import nn
+
+from pliant.families.layout import Family, Layout, Surroundings
+
+LAYOUT = Layout(
+    layers=frozenset(
+        {
+            "transformers.models.bert.modeling_bert.BertLayer",
+            "transformers.models.roberta.modeling_roberta.RobertaLayer",
+            "transformers.models.xlm_roberta.modeling_xlm_roberta.XLMRobertaLayer",
+            "transformers.models.camembert.modeling_camembert.CamembertLayer",
+            "transformers.models.electra.modeling_electra.ElectraLayer",
+        }
+    ),
+    attention="attention",
+    projections=("attention.self.query", "attention.self.key", "attention.self.value"),
+    attention_output="attention.output.dense",
+    head_dim="attention.self.attention_head_size",
+    head_counts=("attention.self.num_attention_heads",),
+    head_widths=("attention.self.all_head_size",),
+    mlp="mlp",
+    mlp_inputs=("intermediate.dense",),
+    mlp_output="output.dense",
+    passive=frozenset(
+        {
+            "attention.self.dropout",
+            "attention.output.LayerNorm",
+            "attention.output.dropout",
+            "intermediate.intermediate_act_fn",
+            "output.LayerNorm",
+            "output.dropout",
+        }
+    ),
+)
+
+_ONCE_PER_INPUT = ("pooler", "classifier")
+
+
+def surroundings(model: nn.Module, layers: tuple[str, ...]) -> Surroundings:
+    """Count the linear layers outside the sites: poolers and classifiers once, the others for each token."""
+    once = per_token = 0
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear) and not name.startswith(layers):
+            if any(part in name.split(".") for part in _ONCE_PER_INPUT):
+                once += module.weight.numel()
+            else:
+                per_token += module.weight.numel()
+    positions = next(module for name, module in model.named_modules() if name.endswith("position_embeddings"))
+    assert isinstance(positions, nn.Embedding)
+    reserved = 0 if positions.padding_idx is None else positions.padding_idx + 1
+    return Surroundings(positions.num_embeddings - reserved, per_token, once)
+
+
+FAMILY = Family("bert", "BERT, RoBERTa, XLM-R, MiniLM, BGE, E5", (LAYOUT,), "mean", surroundings)

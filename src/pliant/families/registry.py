@@ -1,0 +1,56 @@
+"""The families that pliant knows, in order, and `describe`, which finds a model's."""
+
+from torch import nn
+
+from pliant.anatomy import Anatomy, Site
+from pliant.errors import UnsupportedModelError
+from pliant.families import bert, dinov2, vit
+from pliant.families.layout import Family, class_name, layer_sites
+
+FAMILIES: tuple[Family, ...] = (bert.FAMILY, vit.FAMILY, dinov2.FAMILY)
+
+
+def describe(model: nn.Module) -> Anatomy:
+    """Describe the sites of a model: where its neurons and heads live and what each costs.
+
+    Args:
+        model: A transformer encoder of a supported family, with or without a head. It may be on the meta device.
+
+    Returns:
+        The model's anatomy, layer by layer, attention before MLP.
+
+    Raises:
+        UnsupportedModelError: No family knows the model, or a part of it isn't understood.
+    """
+    family = _family(model)
+    paths = tuple(name for name, module in model.named_modules() if class_name(module) in family.layers)
+    sites: list[Site] = []
+    for index, path in enumerate(paths):
+        sites += layer_sites(model.get_submodule(path), path, index, family.layouts)
+    around = family.surroundings(model, paths)
+    return Anatomy(
+        family=family.name,
+        sites=tuple(sites),
+        pooling=family.pooling,
+        total_parameters=sum(parameter.numel() for parameter in model.parameters()),
+        native_tokens=around.native_tokens,
+        fixed_macs_per_token=around.fixed_macs_per_token,
+        fixed_macs=around.fixed_macs,
+    )
+
+
+def _family(model: nn.Module) -> Family:
+    classes = {class_name(module) for module in model.modules()}
+    found = [family for family in FAMILIES if classes & family.layers]
+    if len(found) == 1:
+        return found[0]
+    known = "; ".join(f"{family.name} ({family.members})" for family in FAMILIES)
+    if found:
+        names = " and ".join(family.name for family in found)
+        raise UnsupportedModelError(
+            f"{type(model).__name__} holds layers of several families ({names}). Describe one tower at a time."
+        )
+    raise UnsupportedModelError(
+        f"{type(model).__name__} is of no family that pliant knows. Supported: {known}. "
+        "A new family is one small file in pliant/families."
+    )
