@@ -1,0 +1,193 @@
+"""From a budget to a cut: pure integers, no model, no device."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.anatomy import Anatomy, Site
+from pliant.cost import removed_parameters
+from pliant.errors import BudgetError
+from pliant.ranking import Ranking
+
+Measure = Literal["sparsity", "params", "macs"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a user asks for: at most so many parameters or MACs, or at least so much removed.
+
+    Args:
+        measure: `sparsity` (fraction of the prunable parameters to remove, in [0, 1)), `params` (parameters that the
+            whole model may have) or `macs` (multiply-accumulates that one input may cost).
+        limit: The value, in that measure.
+        tokens: Input length that `macs` is stated at; by default the model's native one.
+
+    Raises:
+        BudgetError: The limit is no finite number, or outside what its measure allows.
+    """
+
+    measure: Measure
+    limit: float
+    tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse limits that mean nothing."""
+        number = isinstance(self.limit, (int, float, np.number)) and not isinstance(self.limit, bool)
+        if not number or not math.isfinite(self.limit):
+            raise BudgetError(f"{self.measure}={self.limit!r} is no finite number. Pass one, such as sparsity=0.5.")
+        if self.measure == "sparsity" and not 0 <= self.limit < 1:
+            raise BudgetError(f"sparsity={self.limit} is outside [0, 1). 0 keeps everything, 0.5 removes half.")
+        if self.measure != "sparsity" and self.limit <= 0:
+            raise BudgetError(f"{self.measure}={self.limit} is not positive. Pass how many the model may have.")
+        if self.tokens is not None and self.tokens < 1:
+            raise BudgetError(f"tokens={self.tokens} is not positive. Pass the length of an input in tokens.")
+
+    @classmethod
+    def of(
+        cls,
+        sparsity: float | None = None,
+        params: float | None = None,
+        macs: float | None = None,
+        tokens: int | None = None,
+    ) -> "Budget":
+        """Make a budget from keyword arguments, of which exactly one of the first three is given.
+
+        Raises:
+            BudgetError: None or several are given, or the value is not allowed.
+        """
+        asked: dict[Measure, float | None] = {"sparsity": sparsity, "params": params, "macs": macs}
+        given: list[tuple[Measure, float]] = [(measure, limit) for measure, limit in asked.items() if limit is not None]
+        if len(given) != 1:
+            names = ", ".join(measure for measure, _ in given) or "none"
+            raise BudgetError(f"A budget is exactly one of sparsity=, params= and macs=; given: {names}.")
+        return cls(given[0][0], given[0][1], tokens)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The answer to a budget: how many units each site keeps, in the anatomy's order."""
+
+    widths: tuple[int, ...]
+
+    def is_inside(self, other: "Cut") -> bool:
+        """Say whether `other` keeps every unit that this cut keeps."""
+        return all(mine <= theirs for mine, theirs in zip(self.widths, other.widths, strict=True))
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The multiples that widths snap to: hardware likes round widths, heads stay whole."""
+
+    neurons: int = 8
+    heads: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse multiples below one."""
+        if self.neurons < 1 or self.heads < 1:
+            raise BudgetError(f"Alignment {self.neurons} for neurons, {self.heads} for heads: both must be 1 or more.")
+
+    def step(self, site: Site) -> int:
+        """Return the multiple for `site`: never more than its units."""
+        return min(self.neurons if site.kind == "neurons" else self.heads, site.units)
+
+    def snap(self, site: Site, width: int) -> int:
+        """Return the largest width that `site` can have and that is at most `width`; at least one step."""
+        step = self.step(site)
+        return site.units if width >= site.units else max(step, width // step * step)
+
+
+class Planner:
+    """Plans cuts for one ranking: the units in order of score, with the running cost of keeping that many."""
+
+    def __init__(self, anatomy: Anatomy, ranking: Ranking, alignment: Alignment) -> None:
+        """Order the units once: descending score, ties by index.
+
+        Args:
+            anatomy: The model's anatomy.
+            ranking: Its ranking.
+            alignment: The multiples that widths snap to.
+        """
+        self.anatomy = anatomy
+        self.alignment = alignment
+        order = np.argsort(-ranking.scores.numpy(), kind="stable")
+        sites = np.repeat(np.arange(len(anatomy.sites)), [site.units for site in anatomy.sites])
+        self._sites: NDArray[np.int64] = sites[order].astype(np.int64)
+        self._growth = self._grown_units()
+        self._running = lru_cache(maxsize=8)(self._running_cost)
+
+    def _grown_units(self) -> NDArray[np.int64]:
+        """Return by how many units the cut grows when the n-th best unit joins: zero, unless a step is full."""
+        growth = np.zeros(len(self._sites), dtype=np.int64)
+        for index, site in enumerate(self.anatomy.sites):
+            positions = np.flatnonzero(self._sites == index)
+            widths = np.array([self.alignment.snap(site, width) for width in range(site.units + 1)])
+            growth[positions] = np.diff(widths)
+        return growth
+
+    def _running_cost(self, measure: Measure, tokens: int) -> NDArray[np.int64]:
+        units = [site.unit_macs(tokens) if measure == "macs" else site.unit_parameters for site in self.anatomy.sites]
+        least = sum(self.alignment.snap(site, 0) * unit for site, unit in zip(self.anatomy.sites, units, strict=True))
+        joining = self._growth * np.array(units, dtype=np.int64)[self._sites]
+        return least + np.concatenate(([0], np.cumsum(joining)))
+
+    def plan(self, budget: Budget) -> Cut:
+        """Return the largest cut within `budget`; the cuts of all budgets are nested.
+
+        Raises:
+            BudgetError: Even the smallest cut is over the budget.
+        """
+        tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
+        running = self._running(budget.measure, tokens)
+        count = int(np.searchsorted(running, self._allowance(budget, tokens), side="right")) - 1
+        if count < 0:
+            raise BudgetError(self._unreachable(budget))
+        return self._first(count)
+
+    def _first(self, count: int) -> Cut:
+        kept = np.bincount(self._sites[:count], minlength=len(self.anatomy.sites))
+        snap = self.alignment.snap
+        return Cut(tuple(snap(site, int(width)) for site, width in zip(self.anatomy.sites, kept, strict=True)))
+
+    def _allowance(self, budget: Budget, tokens: int) -> int:
+        """Return what the kept units may cost together."""
+        prunable = self.anatomy.prunable_parameters
+        if budget.measure == "sparsity":
+            return math.floor(prunable * (1 - Fraction(float(budget.limit))))
+        if budget.measure == "params":
+            return math.floor(budget.limit) - (self.anatomy.total_parameters - prunable)
+        nothing = (0,) * len(self.anatomy.sites)
+        return math.floor(budget.limit) - self.anatomy.macs(tokens, nothing)
+
+    def _unreachable(self, budget: Budget) -> str:
+        least = self._first(0)
+        removed = removed_parameters(self.anatomy, least.widths)
+        tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
+        floor = {
+            "sparsity": f"sparsity {math.floor(1e4 * removed / self.anatomy.prunable_parameters) / 1e4}",
+            "params": f"{self.anatomy.total_parameters - removed} params",
+            "macs": f"{self.anatomy.macs(tokens, least.widths)} macs at {tokens} tokens",
+        }[budget.measure]
+        return (
+            f"{budget.measure}={budget.limit} can't be met: the smallest cut has {floor}, since every site keeps "
+            f"at least one head or {self.alignment.neurons} neurons. Ask for that or more, or use a smaller model."
+        )
+
+
+def plan(anatomy: Anatomy, ranking: Ranking, budget: Budget, alignment: Alignment | None = None) -> Cut:
+    """Return the largest cut within `budget`.
+
+    Args:
+        anatomy: The model's anatomy.
+        ranking: Its ranking.
+        budget: What the cut may cost.
+        alignment: The multiples that widths snap to; by default 8 neurons and whole heads.
+
+    Raises:
+        BudgetError: Even the smallest cut is over the budget.
+    """
+    return Planner(anatomy, ranking, alignment or Alignment()).plan(budget)

@@ -1,0 +1,145 @@
+"""The ranking: one score for each unit, what stands in for removed units, and the model it belongs to."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from pliant.anatomy import Anatomy
+from pliant.errors import ArtefactError, InputError
+from pliant.files import replacing
+
+FORMAT = 1
+"""Version of the file format that `Ranking.save` writes."""
+
+Rest = Literal["mean", "zero"]
+
+_SAMPLES = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Scores and rest values of one model's units: all that a ranker leaves behind.
+
+    Args:
+        scores: One score for each unit, float32 `[units]` in anatomy order; higher stays longer.
+        rest: For each site, what its consumer reads in place of removed units, float32 `[units × width]`.
+        rest_kind: Whether the rest values are mean activations or zeros.
+        fingerprint: Identifies the model; see `fingerprint`.
+        provenance: How the ranking was made; anything that JSON can hold.
+    """
+
+    scores: Tensor
+    rest: tuple[Tensor, ...]
+    rest_kind: Rest
+    fingerprint: str
+    provenance: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Refuse scores that can't be put in order."""
+        if self.scores.dtype != torch.float32 or self.scores.dim() != 1:
+            raise InputError(f"Scores are float32 [units]; these are {self.scores.dtype} {list(self.scores.shape)}.")
+        if not torch.isfinite(self.scores).all() or not all(torch.isfinite(rest).all() for rest in self.rest):
+            raise InputError("Scores and rest values must be finite; some are NaN or infinite. Rank the model again.")
+
+    def check(self, model: nn.Module, anatomy: Anatomy) -> None:
+        """Raise `ArtefactError` unless this ranking was made for `model`."""
+        widths = tuple(site.units * site.width for site in anatomy.sites)
+        fits = len(self.scores) == anatomy.units and tuple(len(rest) for rest in self.rest) == widths
+        if not fits or fingerprint(model, anatomy) != self.fingerprint:
+            raise ArtefactError(
+                f"This ranking ({len(self.scores)} units, {self.fingerprint[:12]}) was made for another model than "
+                f"this {type(model).__name__} ({anatomy.units} units, {fingerprint(model, anatomy)[:12]}), or the "
+                "model was changed or already taken over by an Elastic. Load the model afresh, or rank this one."
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write the ranking to one safetensors file, whose header holds the rest as JSON.
+
+        Args:
+            path: The file; an existing one is replaced in one step.
+
+        Raises:
+            InputError: The file can't be written.
+        """
+        tensors = {"scores": self.scores.contiguous()}
+        tensors |= {f"rest.{index}": rest.contiguous() for index, rest in enumerate(self.rest)}
+        about = {"format": FORMAT, "rest_kind": self.rest_kind, "fingerprint": self.fingerprint}
+        about |= {"provenance": dict(self.provenance)}
+        header = json.dumps(about, sort_keys=True)
+        with replacing(path) as temporary:
+            save_file(tensors, temporary, metadata={"pliant": header, "sha256": _checksum(header, tensors)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Ranking":
+        """Read a ranking that `save` wrote.
+
+        Raises:
+            InputError: There is no such file.
+            ArtefactError: The file is no ranking, is damaged, or comes from a newer pliant.
+        """
+        if not Path(path).is_file():
+            raise InputError(f"No ranking at {path}. Pass a file that Ranking.save wrote.")
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+        except SafetensorError as error:
+            raise ArtefactError(f"{path} is no whole safetensors file ({error}). Copy or make it again.") from error
+        about = _read_header(path, metadata)
+        if metadata.get("sha256") != _checksum(metadata["pliant"], tensors):
+            raise ArtefactError(f"{path} doesn't match its checksum: it was altered or damaged. Copy or make it again.")
+        rest = tuple(tensors[f"rest.{index}"] for index in range(len(tensors) - 1))
+        return cls(tensors["scores"], rest, about["rest_kind"], about["fingerprint"], about["provenance"])
+
+
+def _read_header(path: str | Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+    if "pliant" not in metadata:
+        raise ArtefactError(f"{path} is a safetensors file, but no ranking. Pass a file that Ranking.save wrote.")
+    try:
+        about = json.loads(metadata["pliant"])
+    except json.JSONDecodeError as error:
+        raise ArtefactError(f"{path} has a damaged header ({error}). Copy or make it again.") from error
+    if not isinstance(about, dict) or not isinstance(about.get("format"), int):
+        raise ArtefactError(f"{path} has a damaged header (no format). Copy or make it again.")
+    if about["format"] > FORMAT:
+        raise ArtefactError(
+            f"{path} has format {about['format']}; this pliant reads up to {FORMAT}. Upgrade: pip install -U pliant."
+        )
+    return about
+
+
+def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
+    total = hashlib.sha256(header.encode())
+    for name in sorted(tensors):
+        total.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)}".encode())
+        total.update(tensors[name].contiguous().view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()
+
+
+def fingerprint(model: nn.Module, anatomy: Anatomy) -> str:
+    """Return a hash of the model's sites and of samples of their weights.
+
+    It is the same for one checkpoint in float32 and bfloat16, and with or without a head, and differs as soon as
+    units are reordered.
+
+    Args:
+        model: The model, on any device but meta.
+        anatomy: Its anatomy.
+    """
+    total = hashlib.sha256()
+    for site in anatomy.sites:
+        total.update(f"{site.kind} {site.units} {site.width} {site.outputs} {len(site.producers)}".encode())
+        for path in (site.consumer, *(producer.module for producer in site.producers)):
+            weight = model.get_submodule(path).get_parameter("weight").detach()
+            stride = max(1, weight.numel() // _SAMPLES) | 1
+            samples = weight.reshape(-1)[::stride].to(device="cpu", dtype=torch.bfloat16)
+            total.update(samples.contiguous().view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()
