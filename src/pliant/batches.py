@@ -1,0 +1,45 @@
+"""Batches of model inputs: calling a model with one, its valid tokens, and reading a stream of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Batch = Mapping[str, Tensor] | Tensor
+"""A model's keyword inputs by name, or its single positional input; the first dimension is the batch."""
+
+
+def forward(model: nn.Module, batch: Batch) -> Any:
+    """Call `model` with `batch` and return what it returns."""
+    return model(batch) if isinstance(batch, Tensor) else model(**batch)
+
+
+def size(batch: Batch) -> int:
+    """Return the number of inputs in `batch`."""
+    if isinstance(batch, Tensor):
+        return batch.shape[0]
+    return next(iter(batch.values())).shape[0]
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """Return `batch` with its tensors on `device`."""
+    if isinstance(batch, Tensor):
+        return batch.to(device)
+    return {name: value.to(device) for name, value in batch.items()}
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Return the device of the model's first parameter."""
+    return next(model.parameters()).device
+
+
+def valid_tokens(batch: Batch, tokens: Tensor) -> Tensor:
+    """Say which tokens are real: a bool mask `[batch, tokens]` for outputs `[batch, tokens, width]`.
+
+    Without an `attention_mask` of that shape in the batch (images, say), every token is real.
+    """
+    mask = None if isinstance(batch, Tensor) else batch.get("attention_mask")
+    if mask is None or mask.shape != tokens.shape[:2]:
+        return torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device)
+    return mask.to(device=tokens.device, dtype=torch.bool)

@@ -1,0 +1,137 @@
+"""What a dimmed model should be good at: the losses that rank units."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from pliant.batches import Batch, valid_tokens
+from pliant.errors import InputError
+from pliant.pooling import check_pooling, pool
+
+
+class Objective(Protocol):
+    """A loss for dimmed models, with the full model's outputs as a target where it needs one."""
+
+    @property
+    def name(self) -> str:
+        """A short name for provenance."""
+        ...
+
+    def target(self, outputs: Any, batch: Batch) -> Tensor | None:
+        """Return what the loss compares with, from the full model's outputs."""
+        ...
+
+    def loss(self, outputs: Any, target: Tensor | None, batch: Batch) -> Tensor:
+        """Return the scalar loss of a dimmed model's outputs."""
+        ...
+
+    def probe(self, outputs: Any, batch: Batch, generator: torch.Generator) -> Tensor:
+        """Return a scalar whose gradient shows how far the full model's outputs depend on each unit."""
+        ...
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """Cosine distance to the full model's embedding, or with pooling `tokens` to each valid token's output.
+
+    Args:
+        pooling: One of `pliant.pooling.POOLINGS`.
+    """
+
+    pooling: str
+
+    def __post_init__(self) -> None:
+        """Refuse unknown poolings."""
+        check_pooling(self.pooling)
+
+    @property
+    def name(self) -> str:
+        """A short name for provenance."""
+        return f"distillation of {self.pooling}"
+
+    def target(self, outputs: Any, batch: Batch) -> Tensor:
+        """Return the full model's normalised embeddings `[inputs or valid tokens, width]`."""
+        return self._embeddings(outputs, batch)
+
+    def loss(self, outputs: Any, target: Tensor | None, batch: Batch) -> Tensor:
+        """Return one minus the mean cosine."""
+        assert target is not None
+        return 1 - (self._embeddings(outputs, batch) * target).sum(dim=-1).mean()
+
+    def probe(self, outputs: Any, batch: Batch, generator: torch.Generator) -> Tensor:
+        """Return a random projection of the embeddings: at the full model, the loss itself has no slope."""
+        embeddings = self._embeddings(outputs, batch)
+        directions = torch.randn(embeddings.shape, generator=generator).to(embeddings)
+        return (embeddings * directions).sum()
+
+    def _embeddings(self, outputs: Any, batch: Batch) -> Tensor:
+        pooled = pool(outputs, batch, self.pooling)
+        if pooled.dim() == 3:
+            pooled = pooled[valid_tokens(batch, pooled)]
+        return nn.functional.normalize(pooled.float(), dim=-1)
+
+
+@dataclass(frozen=True)
+class Callback:
+    """A loss of the user's own.
+
+    Args:
+        function: Called with the model's outputs and the batch; returns a scalar loss.
+    """
+
+    function: Callable[[Any, Batch], Tensor]
+
+    @property
+    def name(self) -> str:
+        """A short name for provenance."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def target(self, outputs: Any, batch: Batch) -> None:
+        """Return nothing: the loss doesn't compare with the full model."""
+
+    def loss(self, outputs: Any, target: Tensor | None, batch: Batch) -> Tensor:
+        """Return the function's loss."""
+        loss = self.function(outputs, batch)
+        if not isinstance(loss, Tensor) or loss.dim():
+            raise InputError(f"The objective {self.name} returned {loss!r}; a scalar tensor is needed.")
+        return loss
+
+    def probe(self, outputs: Any, batch: Batch, generator: torch.Generator) -> Tensor:
+        """Return the loss: its own slope says what depends on a unit."""
+        return self.loss(outputs, None, batch)
+
+
+def task_loss(outputs: Any, batch: Batch) -> Tensor:
+    """Return the model's own loss, for batches with `labels` and a model with a head.
+
+    Raises:
+        InputError: The model returns no loss.
+    """
+    loss = outputs.get("loss") if isinstance(outputs, dict) else None
+    if loss is None:
+        raise InputError("The model returned no loss. Put labels into the batches and use a model with a head.")
+    return loss
+
+
+def objective_of(objective: str | Objective | Callable[[Any, Batch], Tensor] | None, pooling: str) -> Objective:
+    """Return the objective that a user named.
+
+    Args:
+        objective: `pooled` (or None), `tokens`, `task`, a callable of outputs and batch, or an `Objective`.
+        pooling: The pooling whose embedding `pooled` distils.
+
+    Raises:
+        InputError: The name is unknown.
+    """
+    if objective is None or objective == "pooled":
+        return Distillation(pooling)
+    if objective == "tokens":
+        return Distillation("tokens")
+    if objective == "task":
+        return Callback(task_loss)
+    if isinstance(objective, str):
+        raise InputError(f"Unknown objective {objective!r}. Allowed: pooled, tokens, task, or a callable.")
+    return objective if not callable(objective) else Callback(objective)

@@ -1,0 +1,79 @@
+"""Ways from a model's outputs to one embedding per input."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pliant.batches import Batch, valid_tokens
+from pliant.errors import InputError
+
+
+def token_outputs(outputs: Any) -> Tensor:
+    """Return the token outputs `[batch, tokens, width]` (or an embedding `[batch, width]`) of a model's result."""
+    if isinstance(outputs, Tensor):
+        return outputs
+    if isinstance(outputs, Mapping):
+        if "last_hidden_state" not in outputs:
+            raise InputError(
+                f"The model returned {sorted(outputs)} without last_hidden_state, so there is nothing to pool. "
+                "Pass the encoder without its head, or an objective of your own."
+            )
+        return outputs["last_hidden_state"]
+    if isinstance(outputs, (tuple, list)) and outputs and isinstance(outputs[0], Tensor):
+        return outputs[0]
+    raise InputError(f"The model returned a {type(outputs).__name__}; a tensor or a mapping of tensors is needed.")
+
+
+def _cls(tokens: Tensor, valid: Tensor) -> Tensor:
+    first = valid.int().argmax(dim=1)
+    return tokens[torch.arange(len(tokens), device=tokens.device), first]
+
+
+def _mean(tokens: Tensor, valid: Tensor) -> Tensor:
+    weight = valid.unsqueeze(-1).to(tokens.dtype)
+    return (tokens * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
+
+
+def _last(tokens: Tensor, valid: Tensor) -> Tensor:
+    last = valid.shape[1] - 1 - valid.flip(1).int().argmax(dim=1)
+    return tokens[torch.arange(len(tokens), device=tokens.device), last]
+
+
+_TOKEN_POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cls": _cls, "mean": _mean, "last": _last}
+
+POOLINGS = (*_TOKEN_POOLINGS, "pooler", "tokens")
+"""The names that `pooling` may have; `tokens` keeps every token's output."""
+
+
+def check_pooling(pooling: str) -> str:
+    """Return `pooling`, or raise `InputError` when it is none of `POOLINGS`."""
+    if pooling not in POOLINGS:
+        raise InputError(f"Unknown pooling {pooling!r}. Allowed: {', '.join(POOLINGS)}.")
+    return pooling
+
+
+def pool(outputs: Any, batch: Batch, pooling: str) -> Tensor:
+    """Return one embedding per input `[batch, width]`, or for `tokens` every token's `[batch, tokens, width]`.
+
+    Padding never counts: `cls`, `mean` and `last` look at valid tokens only.
+
+    Args:
+        outputs: What the model returned.
+        batch: The inputs that it was called with.
+        pooling: One of `POOLINGS`.
+
+    Raises:
+        InputError: The pooling is unknown, or the model's result does not offer it.
+    """
+    check_pooling(pooling)
+    if pooling == "pooler":
+        pooled = outputs.get("pooler_output") if isinstance(outputs, Mapping) else None
+        if pooled is None:
+            raise InputError("The model has no pooler output. Use another pooling: cls, mean, last or tokens.")
+        return pooled
+    tokens = token_outputs(outputs)
+    if pooling == "tokens" or tokens.dim() == 2:
+        return tokens
+    return _TOKEN_POOLINGS[pooling](tokens, valid_tokens(batch, tokens))

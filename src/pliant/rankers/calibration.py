@@ -1,0 +1,169 @@
+"""What every ranker works with: the model, its calibration inputs, and its rest values."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+from torch import Tensor, nn
+
+from pliant.anatomy import Anatomy
+from pliant.batches import Batch, device_of, forward, size, to_device, valid_tokens
+from pliant.errors import InputError
+from pliant.gates import consumer_hooks
+from pliant.objectives import Objective
+from pliant.ranking import Rest
+
+_HELD_OUT = 8
+_OBSERVED = 24
+
+
+class Stream:
+    """Calibration batches: the first ones held out, the others given out in a cycle, one for each step."""
+
+    def __init__(self, batches: Iterable[Batch]) -> None:
+        """Hold out a quarter of the batches, at most 8.
+
+        Args:
+            batches: Any iterable. One that can be read only once is kept as far as it was read.
+
+        Raises:
+            InputError: There are fewer than two batches.
+        """
+        head = list(islice(batches, 4 * _HELD_OUT)) if iter(batches) is not batches else []
+        self._rest: Iterator[Batch] | None = None
+        if iter(batches) is batches:
+            self._rest = iter(batches)
+            head = list(islice(self._rest, 4 * _HELD_OUT))
+        if len(head) < 2:
+            raise InputError(f"{len(head)} calibration batches are too few: at least 2 are needed, 1 is held out.")
+        held_out = max(1, len(head) // 4)
+        self.held_out: list[Batch] = head[:held_out]
+        self._kept: list[Batch] = head[held_out:] if self._rest is not None else []
+        self._source = batches
+        self._skipped = held_out
+
+    def training(self, first: int = 0) -> Iterator[Batch]:
+        """Yield the batches that aren't held out, over and over, beginning with number `first`."""
+        if self._rest is None:
+            yield from self._reread(first)
+        yield from self._replayed(first)
+
+    def _reread(self, first: int) -> Iterator[Batch]:
+        position = 0
+        while True:
+            for batch in islice(self._source, self._skipped, None):
+                if position >= first:
+                    yield batch
+                position += 1
+
+    def _replayed(self, first: int) -> Iterator[Batch]:
+        assert self._rest is not None
+        position = 0
+        while True:
+            if position >= len(self._kept) and (more := next(self._rest, None)) is not None:
+                self._kept.append(more)
+            if position >= len(self._kept):
+                break
+            if position >= first:
+                yield self._kept[position]
+            position += 1
+        while True:
+            for batch in self._kept:
+                if position >= first:
+                    yield batch
+                position += 1
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """One model with everything that a ranker may look at.
+
+    Args:
+        model: The model, frozen.
+        anatomy: Its anatomy.
+        stream: Calibration batches.
+        objective: What dimmed models should be good at.
+        rest: For each site, the rest values `[units × width]`, on the model's device.
+        costs: Prunable parameters of each unit, float64 `[units]`, on the model's device.
+        seed: Everything random follows from it.
+    """
+
+    model: nn.Module
+    anatomy: Anatomy
+    stream: Stream
+    objective: Objective
+    rest: tuple[Tensor, ...]
+    costs: Tensor
+    seed: int
+
+    @property
+    def device(self) -> torch.device:
+        """The model's device."""
+        return device_of(self.model)
+
+    def observed(self, count: int = _OBSERVED) -> Iterator[Batch]:
+        """Yield the first `count` training batches, each at most once, on the model's device."""
+        return observed(self.stream, self.device, count)
+
+    def generator(self, salt: int = 0) -> torch.Generator:
+        """Return a random generator on the CPU that depends on the seed and on `salt` alone."""
+        return torch.Generator().manual_seed((self.seed * 1_000_003 + salt) % 2**63)
+
+
+def unit_costs(anatomy: Anatomy, device: torch.device) -> Tensor:
+    """Return each unit's parameters, float64 `[units]`."""
+    costs = torch.empty(anatomy.units, dtype=torch.float64)
+    for site, units in anatomy.slices():
+        costs[units] = site.unit_parameters
+    return costs.to(device)
+
+
+def observed(stream: Stream, device: torch.device, count: int = _OBSERVED) -> Iterator[Batch]:
+    """Yield the first `count` training batches on `device`."""
+    for batch in islice(stream.training(), count):
+        yield to_device(batch, device)
+
+
+def rest_values(model: nn.Module, anatomy: Anatomy, batches: Iterable[Batch], kind: Rest) -> tuple[Tensor, ...]:
+    """Return what stands in for removed units: for each site its consumer's mean input, or zeros.
+
+    Args:
+        model: The model, frozen.
+        anatomy: Its anatomy.
+        batches: Inputs on the model's device; padding tokens don't count.
+        kind: `mean` or `zero`.
+
+    Returns:
+        One float32 tensor `[units × width]` for each site, on the model's device.
+
+    Raises:
+        InputError: The kind is unknown, or no batch has a valid token.
+    """
+    if kind not in ("mean", "zero"):
+        raise InputError(f"Unknown rest {kind!r}. Allowed: mean, zero.")
+    device = device_of(model)
+    totals = [torch.zeros(site.units * site.width, dtype=torch.float64, device=device) for site in anatomy.sites]
+    if kind == "zero":
+        return tuple(total.float() for total in totals)
+    count = 0
+    for batch in batches:
+        count += _add_inputs(model, anatomy, batch, totals)
+    if not count:
+        raise InputError("The calibration inputs have no valid token: every attention mask is zero.")
+    return tuple((total / count).float() for total in totals)
+
+
+def _add_inputs(model: nn.Module, anatomy: Anatomy, batch: Batch, totals: list[Tensor]) -> int:
+    """Add the valid tokens' consumer inputs of one batch to `totals`; return how many tokens they were."""
+    counts: list[int] = []
+
+    def add(index: int, inputs: Tensor) -> None:
+        tokens = inputs.reshape(size(batch), -1, inputs.shape[-1])
+        valid = valid_tokens(batch, tokens)
+        totals[index] += tokens[valid].sum(dim=0, dtype=torch.float64)
+        counts.append(int(valid.sum()))
+
+    with torch.inference_mode(), consumer_hooks(model, anatomy, add):
+        forward(model, batch)
+    return counts[0]

@@ -1,0 +1,24 @@
+"""Gradients of the full model's outputs with respect to its gates: what Fisher and Taylor look at."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from pliant.batches import forward
+from pliant.gates import gated
+from pliant.rankers.calibration import Calibration
+
+
+def gate_gradients(calibration: Calibration) -> Iterator[Tensor]:
+    """Yield for each observed batch the gradient `[units]` of the objective's probe, with all gates at one.
+
+    A gate moves its unit between its activation and its rest value, so the rest values count.
+    """
+    generator = calibration.generator(salt=1)
+    with gated(calibration.model, calibration.anatomy, calibration.rest) as gates:
+        for batch in calibration.observed():
+            masks = torch.ones(calibration.anatomy.units, device=calibration.device, requires_grad=True)
+            gates.masks = masks
+            probe = calibration.objective.probe(forward(calibration.model, batch), batch, generator)
+            yield torch.autograd.grad(probe, masks)[0].double()
