@@ -1,0 +1,178 @@
+"""Directories that pliant writes: elastic ones, which are a checkpoint and its ranking, and standalone cuts."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from pliant.checkpoint import (
+    CHECKPOINT_FILES,
+    MANIFEST,
+    UNWANTED_FOLDERS,
+    Checkpoint,
+    model_class,
+    open_checkpoint,
+    read_json,
+)
+from pliant.errors import ArtefactError, InputError
+from pliant.families import describe
+from pliant.files import digest, new_directory
+from pliant.ranking import FORMAT, Ranking
+from pliant.surgery import standalone, view
+
+RANKING = "pliant.safetensors"
+"""The file that holds the ranking."""
+
+Form = Literal["elastic", "cut"]
+
+
+def save_elastic(directory: str | Path, model: nn.Module, weights: Mapping[str, Tensor], ranking: Ranking) -> None:
+    """Write an elastic directory from a transformers model in memory.
+
+    Args:
+        directory: A directory that doesn't exist yet, or is empty.
+        model: The model, for its configuration.
+        weights: Its state dict, units in the order that the ranking was made in.
+        ranking: Its ranking.
+
+    Raises:
+        InputError: It isn't a transformers model, or the directory exists or can't be written.
+    """
+    with new_directory(directory) as folder:
+        _save_pretrained(model, folder, weights)
+        _finish_elastic(folder, model, ranking)
+
+
+def write_elastic(directory: str | Path, checkpoint: Checkpoint, ranking: Ranking) -> None:
+    """Write an elastic directory: the checkpoint's own files, untouched, and the ranking beside them.
+
+    Args:
+        directory: A directory that doesn't exist yet, or is empty.
+        checkpoint: The checkpoint that was ranked.
+        ranking: Its ranking.
+
+    Raises:
+        InputError: The directory exists or can't be written.
+    """
+    with new_directory(directory) as folder:
+        _copy_files(checkpoint.directory, folder, weights=True)
+        _finish_elastic(folder, checkpoint.model, ranking)
+
+
+def write_cut(directory: str | Path, cut: nn.Module, widths: tuple[int, ...], checkpoint: Checkpoint) -> None:
+    """Write a standalone cut: its own weights, the checkpoint's tokenizer, and the widths to rebuild it by.
+
+    Args:
+        directory: A directory that doesn't exist yet, or is empty.
+        cut: The standalone model, as `Elastic.cut` gives it.
+        widths: Units kept at each site.
+        checkpoint: The checkpoint that it was cut from.
+
+    Raises:
+        InputError: It isn't a transformers model, or the directory exists or can't be written.
+    """
+    with new_directory(directory) as folder:
+        _copy_files(checkpoint.directory, folder, weights=False)
+        _save_pretrained(cut, folder, cut.state_dict())
+        _write_manifest(folder, "cut", cut, {"pooling": checkpoint.pooling, "widths": list(widths)})
+
+
+def load_elastic(directory: str | Path) -> tuple[nn.Module, Ranking]:
+    """Read the model and the ranking of an elastic directory.
+
+    Raises:
+        InputError: There is no such directory.
+        ArtefactError: It is no elastic directory, is damaged, or comes from a newer pliant.
+    """
+    folder = Path(directory)
+    _checked_manifest(folder, "elastic")
+    return open_checkpoint(str(folder)).model, Ranking.load(folder / RANKING)
+
+
+def load_cut(directory: str | Path) -> nn.Module:
+    """Load a standalone cut that `pliant cut` wrote.
+
+    Args:
+        directory: The directory.
+
+    Returns:
+        The model, in evaluation mode.
+
+    Raises:
+        InputError: There is no such directory.
+        ArtefactError: It is no cut, is damaged, or comes from a newer pliant.
+    """
+    from transformers import AutoConfig
+
+    folder = Path(directory)
+    manifest = _checked_manifest(folder, "cut")
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    full = model_class(manifest["class"])(config).to(config.dtype or torch.float32)
+    anatomy = describe(full)
+    biases = [full.get_parameter(f"{site.consumer}.bias").detach().clone() for site in anatomy.sites]
+    own = standalone(view(full, anatomy, manifest["widths"], biases))
+    weights: dict[str, Tensor] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        weights |= load_file(file)
+    own.load_state_dict(weights, assign=True)
+    return own.eval().requires_grad_(False)
+
+
+def _copy_files(source: Path, target: Path, weights: bool) -> None:
+    for file in sorted(source.rglob("*")):
+        path = file.relative_to(source)
+        wanted = file.suffix in CHECKPOINT_FILES and path.parts[0] not in UNWANTED_FOLDERS
+        holds_weights = file.suffix == ".safetensors" or file.name.endswith(".safetensors.index.json")
+        ours = file.name in (MANIFEST, RANKING)
+        if file.is_file() and wanted and not ours and (weights or not holds_weights):
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target / path)
+
+
+def _save_pretrained(model: nn.Module, folder: Path, weights: Mapping[str, Tensor]) -> None:
+    from transformers import PreTrainedModel
+
+    if not isinstance(model, PreTrainedModel):
+        raise InputError(f"{type(model).__name__} is no transformers model, so its configuration can't be saved.")
+    model.save_pretrained(folder, state_dict=dict(weights))
+
+
+def _finish_elastic(folder: Path, model: nn.Module, ranking: Ranking) -> None:
+    ranking.save(folder / RANKING)
+    story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
+    _write_manifest(folder, "elastic", model, {"pooling": ranking.provenance.get("pooling"), "ranking": story})
+
+
+def _write_manifest(folder: Path, form: Form, model: nn.Module, more: Mapping[str, Any]) -> None:
+    files = {str(file.relative_to(folder)): digest(file) for file in sorted(folder.rglob("*")) if file.is_file()}
+    about = {"format": FORMAT, "form": form, "class": type(model).__name__, **more, "files": files}
+    (folder / MANIFEST).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _checked_manifest(folder: Path, form: Form) -> dict[str, Any]:
+    """Return the manifest of a directory of ours whose files are all as they were written."""
+    if not folder.is_dir():
+        raise InputError(f"No directory at {folder}. Pass one that pliant wrote.")
+    if not (folder / MANIFEST).is_file():
+        raise ArtefactError(f"{folder} has no {MANIFEST}, so pliant didn't write it. Make one with `pliant rank`.")
+    manifest = read_json(folder / MANIFEST)
+    if not isinstance(manifest.get("files"), dict) or not isinstance(manifest.get("format"), int):
+        raise ArtefactError(f"{folder / MANIFEST} is damaged. Copy the directory again, or make it anew.")
+    if manifest["format"] > FORMAT:
+        raise ArtefactError(
+            f"{folder} has format {manifest['format']}; this pliant reads up to {FORMAT}. "
+            "Upgrade: pip install -U pliant."
+        )
+    if manifest.get("form") != form:
+        raise ArtefactError(f"{folder} is of form {manifest.get('form')!r}, not {form!r}. Pass another directory.")
+    for name, expected in manifest["files"].items():
+        if not (folder / name).is_file():
+            raise ArtefactError(f"{folder / name} is missing. Copy the directory again, or make it anew.")
+        if digest(folder / name) != expected:
+            raise ArtefactError(f"{folder / name} was altered or damaged. Copy the directory again, or make it anew.")
+    return manifest

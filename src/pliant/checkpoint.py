@@ -1,0 +1,203 @@
+"""Opening a model by path or name, with its tokenizer and the pooling that it is meant for."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from safetensors import SafetensorError
+from torch import nn
+
+from pliant.errors import ArtefactError, InputError, UnsupportedModelError
+from pliant.families import describe
+
+MANIFEST = "pliant.json"
+"""The file that makes a directory one of ours."""
+
+DEMO_MODEL = "demo:text"
+"""The name of the model that an installed package carries."""
+
+CHECKPOINT_FILES = (".json", ".txt", ".model", ".safetensors", ".md", ".jinja")
+"""Suffixes of the files that belong to a checkpoint."""
+
+UNWANTED_FOLDERS = ("onnx", "openvino", "coreml")
+"""Folders of a checkpoint that hold it in other formats."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A model as its directory holds it.
+
+    Args:
+        name: What the user called it.
+        directory: Where its files are.
+        model: The model, in evaluation mode and its own dtype.
+        inputs: What it reads: `text` or `image`.
+        pooling: The pooling that its sentence-transformers configuration names; None where there is none.
+        max_tokens: The longest text that it is meant for, in tokens.
+    """
+
+    name: str
+    directory: Path
+    model: nn.Module
+    inputs: Literal["text", "image"]
+    pooling: str | None
+    max_tokens: int
+
+    def preprocessor(self) -> Any:
+        """Return the checkpoint's own tokenizer, or image processor.
+
+        Raises:
+            InputError: The directory has none.
+        """
+        from transformers import AutoImageProcessor, AutoTokenizer
+
+        loader = AutoTokenizer if self.inputs == "text" else AutoImageProcessor
+        with _readable(self.name):
+            return loader.from_pretrained(self.directory, local_files_only=True)
+
+
+def open_checkpoint(name: str) -> Checkpoint:
+    """Open a model: a local directory, `demo:text`, or a name on the Hugging Face hub.
+
+    Args:
+        name: The directory or name.
+
+    Raises:
+        InputError: There is no such model, or it can't be read.
+        UnsupportedModelError: transformers has no class for it.
+    """
+    directory = _directory_of(name)
+    model = _load_model(directory, name, _manifest_class(directory))
+    inputs = "image" if "pixel_values" in (getattr(model, "main_input_name", ""),) else "text"
+    return Checkpoint(
+        name=name,
+        directory=directory,
+        model=model,
+        inputs=inputs,
+        pooling=_pooling(directory),
+        max_tokens=_max_tokens(directory),
+    )
+
+
+def _directory_of(name: str) -> Path:
+    if name == DEMO_MODEL:
+        from pliant.demo import model_directory
+
+        return model_directory()
+    path = Path(name)
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise InputError(f"{name} is a directory without config.json. Pass one that save_pretrained wrote.")
+        return path
+    if path.exists():
+        raise InputError(f"{name} is a file. Pass the directory of a checkpoint.")
+    if name.startswith(("/", ".", "~")) or name.count("/") > 1 or ":" in name or not name.strip():
+        raise InputError(f"No model at {name!r}. Pass a checkpoint's directory, a Hugging Face name, or {DEMO_MODEL}.")
+    return _downloaded(name)
+
+
+def _downloaded(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    wanted = [f"*{suffix}" for suffix in CHECKPOINT_FILES]
+    ignored = [f"{folder}/*" for folder in UNWANTED_FOLDERS]
+    try:
+        return Path(snapshot_download(name, allow_patterns=wanted, ignore_patterns=ignored))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"No model {name!r}: no such directory here, and the Hugging Face hub gave none ({reason}). "
+            f"Pass a checkpoint's directory, a name on the hub, or {DEMO_MODEL}."
+        ) from error
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Turn what transformers raises at files it can't use into one clear error."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f"Can't read the model {name}: {reason}. Is the checkpoint complete?") from error
+
+
+def _load_model(directory: Path, name: str, class_name: str | None) -> nn.Module:
+    from transformers import AutoConfig, AutoModel
+
+    with _readable(name):
+        config = AutoConfig.from_pretrained(directory, local_files_only=True)
+    loader = AutoModel if class_name is None else model_class(class_name)
+    if class_name is None and type(config) not in AutoModel._model_mapping:
+        raise UnsupportedModelError(f"{name} is a {config.model_type}: transformers has no encoder class for it.")
+    with _readable(name):
+        model, report = loader.from_pretrained(
+            directory, local_files_only=True, dtype="auto", output_loading_info=True, use_safetensors=True
+        )
+    _check_complete(model, report["missing_keys"], name)
+    return model.eval()
+
+
+def model_class(name: str) -> Any:
+    """Return the transformers class of that name.
+
+    Raises:
+        ArtefactError: There is none.
+    """
+    import transformers
+
+    found = getattr(transformers, name, None)
+    if not (isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)):
+        raise ArtefactError(f"This transformers has no model {name!r}, which {MANIFEST} names. Upgrade transformers.")
+    return found
+
+
+def _check_complete(model: nn.Module, missing: set[str], name: str) -> None:
+    """Refuse a checkpoint without weights for a site: they would be random."""
+    paths = {path for site in describe(model).sites for path in (site.consumer, *(p.module for p in site.producers))}
+    absent = sorted(key for key in missing if key.rpartition(".")[0] in paths)
+    if absent:
+        raise InputError(
+            f"{name} has no weights for {absent[0]} and {len(absent) - 1} more. Is it another kind of checkpoint?"
+        )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; an empty one when there is no file.
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"Can't read {path}: {error}. Copy the checkpoint again.") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _pooling(directory: Path) -> str | None:
+    """Return the pooling of a sentence-transformers directory."""
+    own = read_json(directory / MANIFEST).get("pooling")
+    if own is not None:
+        return own
+    config = read_json(directory / "1_Pooling" / "config.json")
+    modes = {"cls": "cls_token", "mean": "mean_tokens", "last": "lasttoken"}
+    found = [name for name, mode in modes.items() if config.get(f"pooling_mode_{mode}")]
+    if config.get("pooling_mode") in modes:
+        found.append(config["pooling_mode"])
+    return found[0] if found else None
+
+
+def _max_tokens(directory: Path) -> int:
+    own = read_json(directory / "sentence_bert_config.json").get("max_seq_length")
+    positions = read_json(directory / "config.json").get("max_position_embeddings")
+    return int(own or positions or 512)
+
+
+def _manifest_class(directory: Path) -> str | None:
+    return read_json(directory / MANIFEST).get("class")

@@ -1,0 +1,200 @@
+"""Elastic: one model at every size."""
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from pliant import artefacts
+from pliant.batches import device_of
+from pliant.budget import Alignment, Budget, Cut, Planner
+from pliant.cost import Cost, cost_of
+from pliant.families import describe
+from pliant.ranking import Ranking
+from pliant.rest_bias import RestBias
+from pliant.surgery import reorder_, reordered, standalone, view
+
+_LIVE_VIEWS = 64
+_REMEMBERED_BUDGETS = 4096
+
+
+class Elastic:
+    """A model that runs at any size from one set of weights.
+
+    Takes the model over: its units are reordered in place, so that every cut is a prefix of every site. It computes
+    the same as before; a ranking no longer fits it, though.
+
+    Args:
+        model: The model that the ranking was made for, in evaluation mode from here on.
+        ranking: Its ranking.
+        alignment: The multiples that widths snap to; by default 8 neurons on a CPU and 64 on a GPU, and whole heads.
+
+    Raises:
+        ArtefactError: The ranking belongs to another model.
+        UnsupportedModelError: No family knows the model.
+
+    Example:
+        >>> import pliant, torch
+        >>> from transformers import BertConfig, BertModel
+        >>> model = BertModel(BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        ...                              intermediate_size=64, vocab_size=100)).eval()
+        >>> batches = [{"input_ids": torch.randint(0, 100, (4, 9))} for _ in range(4)]
+        >>> elastic = pliant.Elastic(model, pliant.rank(model, batches, steps=2))
+        >>> half = elastic.at(sparsity=0.5)
+        >>> half(**batches[0]).last_hidden_state.shape
+        torch.Size([4, 9, 32])
+    """
+
+    def __init__(self, model: nn.Module, ranking: Ranking, *, alignment: Alignment | None = None) -> None:
+        """Check that the ranking fits, reorder the units and tabulate the rest biases."""
+        self.anatomy = describe(model)
+        """What the model is made of."""
+        ranking.check(model, self.anatomy)
+        self.ranking = ranking
+        """The ranking, in the order that the units had before."""
+        self.model = model.eval()
+        """The full model."""
+        default = Alignment(neurons=8 if device_of(model).type == "cpu" else 64)
+        self._planner = Planner(self.anatomy, ranking, alignment or default)
+        self._orders = [
+            torch.argsort(ranking.scores[units], descending=True, stable=True) for _, units in self.anatomy.slices()
+        ]
+        reorder_(model, self.anatomy, self._orders)
+        self._rest_biases = [self._rest_bias(index) for index in range(len(self.anatomy.sites))]
+        self._asked: dict[tuple[float | None, ...], Cut] = {}
+        self._views: OrderedDict[Cut, nn.Module] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def _rest_bias(self, index: int) -> RestBias:
+        site = self.anatomy.sites[index]
+        consumer = self.model.get_submodule(site.consumer)
+        assert isinstance(consumer, nn.Linear)
+        rest = self.ranking.rest[index].reshape(site.units, site.width)[self._orders[index]]
+        return RestBias(site, consumer, rest.reshape(-1))
+
+    def at(
+        self,
+        *,
+        sparsity: float | None = None,
+        params: float | None = None,
+        macs: float | None = None,
+        tokens: int | None = None,
+    ) -> nn.Module:
+        """Return the model at a budget, sharing all weights with the full one.
+
+        Built in milliseconds, and cached: asking again is a dictionary look-up. Several sizes can be used at once,
+        from several threads. Don't train a view, move it or change its mode: what it shares would change too.
+
+        Args:
+            sparsity: Fraction of the prunable parameters to remove, in [0, 1).
+            params: Parameters that the whole model may have.
+            macs: Multiply-accumulates that one input may cost, at `tokens` tokens.
+            tokens: The input length for `macs`; by default the model's native one.
+
+        Raises:
+            BudgetError: Not exactly one budget is given, or no cut can meet it.
+        """
+        asked = (sparsity, params, macs, tokens)
+        cut = self._asked.get(asked)
+        if cut is None:
+            cut = self.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens)
+            if len(self._asked) < _REMEMBERED_BUDGETS:
+                self._asked[asked] = cut
+        return self.view(cut)
+
+    def view(self, cut: Cut) -> nn.Module:
+        """Return the model that keeps what `cut` says, sharing all weights with the full one; see `at`."""
+        with self._lock:
+            if cut in self._views:
+                self._views.move_to_end(cut)
+                return self._views[cut]
+        made = self._make_view(cut)
+        with self._lock:
+            made = self._views.setdefault(cut, made)
+            if len(self._views) > _LIVE_VIEWS:
+                self._views.popitem(last=False)
+        return made
+
+    def _make_view(self, cut: Cut) -> nn.Module:
+        biases = [table.at(width) for table, width in zip(self._rest_biases, cut.widths, strict=True)]
+        return view(self.model, self.anatomy, cut.widths, biases)
+
+    def cut(
+        self,
+        *,
+        sparsity: float | None = None,
+        params: float | None = None,
+        macs: float | None = None,
+        tokens: int | None = None,
+    ) -> nn.Module:
+        """Return a standalone model at a budget, with its own, smaller, contiguous weights.
+
+        Args:
+            sparsity: Fraction of the prunable parameters to remove, in [0, 1).
+            params: Parameters that the whole model may have.
+            macs: Multiply-accumulates that one input may cost, at `tokens` tokens.
+            tokens: The input length for `macs`; by default the model's native one.
+
+        Raises:
+            BudgetError: Not exactly one budget is given, or no cut can meet it.
+        """
+        return standalone(self._make_view(self.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens)))
+
+    def plan(
+        self,
+        *,
+        sparsity: float | None = None,
+        params: float | None = None,
+        macs: float | None = None,
+        tokens: int | None = None,
+    ) -> Cut:
+        """Return how many units each site keeps at a budget, without making the model.
+
+        Args:
+            sparsity: Fraction of the prunable parameters to remove, in [0, 1).
+            params: Parameters that the whole model may have.
+            macs: Multiply-accumulates that one input may cost, at `tokens` tokens.
+            tokens: The input length for `macs`; by default the model's native one.
+
+        Raises:
+            BudgetError: Not exactly one budget is given, or no cut can meet it.
+        """
+        return self._planner.plan(Budget.of(sparsity=sparsity, params=params, macs=macs, tokens=tokens))
+
+    def cost(self, cut: Cut, tokens: int | None = None) -> Cost:
+        """Return what a cut costs, its MACs at `tokens` tokens (by default the model's native length)."""
+        return cost_of(self.anatomy, cut.widths, tokens)
+
+    def save(self, directory: str | Path) -> None:
+        """Write an elastic directory: the full model as a stock checkpoint, in its first order, and the ranking.
+
+        Takes memory for one more copy of the units' weights while it writes. What tokenizer or image processor there
+        is must be copied beside it; `pliant rank` does so by itself.
+
+        Args:
+            directory: A directory that doesn't exist yet, or is empty.
+
+        Raises:
+            InputError: The directory exists, or can't be written; or the model isn't a transformers model.
+        """
+        back = [torch.argsort(order) for order in self._orders]
+        weights: dict[str, Tensor] = self.model.state_dict()
+        weights.update(reordered(self.model, self.anatomy, back))
+        artefacts.save_elastic(directory, self.model, weights, self.ranking)
+
+
+def load(directory: str | Path, *, alignment: Alignment | None = None) -> Elastic:
+    """Load an elastic directory that `Elastic.save` or `pliant rank` wrote.
+
+    Args:
+        directory: The directory.
+        alignment: The multiples that widths snap to; see `Elastic`.
+
+    Raises:
+        InputError: There is no such directory.
+        ArtefactError: It is no elastic directory, is damaged, or comes from a newer pliant.
+    """
+    model, ranking = artefacts.load_elastic(directory)
+    return Elastic(model, ranking, alignment=alignment)
