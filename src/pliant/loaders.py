@@ -1,0 +1,218 @@
+"""Batches of texts and images for a model, made when they are asked for."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from pliant.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# Batches among which texts are sorted by length: enough to save most padding, few enough to stay well mixed.
+_BUCKET_BATCHES = 16
+
+
+def check_enough(count: int, batch_size: int, what: str) -> None:
+    """Refuse fewer inputs than one batch.
+
+    Args:
+        count: How many there are.
+        batch_size: How many one batch needs.
+        what: What they are, in the plural, as the user would say ("texts").
+
+    Raises:
+        InputError: `count` is below `batch_size`.
+    """
+    if count == 0:
+        raise InputError(f"There are no {what}. Give at least {batch_size}.")
+    if count < batch_size:
+        raise InputError(
+            f"{count} {what} do not fill one batch of {batch_size}. Give at least {batch_size} {what}, "
+            f"or a batch size of at most {count}."
+        )
+
+
+class TextBatches:
+    """Tokenized batches of texts, made when asked for and the same each time they are gone through.
+
+    Args:
+        texts: The texts; all of them stay in memory, their tokens don't.
+        tokenizer: A Hugging Face tokenizer.
+        batch_size: Texts in a batch.
+        max_tokens: Longer texts are cut off; batches are padded to their longest text.
+        drop_last: Leave out a last batch that isn't full.
+        bucket: Batch texts of similar length, which saves padding but changes their order: among the texts of every
+            16 batches, sorted by length, batches then shuffled.
+        seed: Of that shuffling.
+
+    Raises:
+        InputError: No texts, fewer than a batch with `drop_last`, a size below 1, or a tokenizer that can't pad.
+
+    Example:
+        >>> import torch
+        >>> def first_letters(texts, **options):
+        ...     return {"input_ids": torch.tensor([[ord(text[0])] for text in texts])}
+        >>> batches = TextBatches(["a", "b", "c"], first_letters, batch_size=2)
+        >>> [batch["input_ids"].tolist() for batch in batches]
+        [[[97], [98]], [[99]]]
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        tokenizer: Callable[..., Mapping[str, Any]],
+        batch_size: int = 32,
+        max_tokens: int = 128,
+        *,
+        drop_last: bool = False,
+        bucket: bool = False,
+        seed: int = 0,
+    ) -> None:
+        """Plan the batches; tokenize nothing yet."""
+        if isinstance(texts, str):
+            raise InputError(f"One string, {texts!r:.60}, where a list of texts is needed. Put it into a list.")
+        _check_positive(max_tokens, "max_tokens")
+        # Only tokenizers that say that they have none are refused: other callables may pad in their own way.
+        if getattr(tokenizer, "pad_token", "") is None:
+            raise InputError(
+                "The tokenizer has no padding token, so texts of different lengths make no batch. "
+                "Set one first: tokenizer.pad_token = tokenizer.eos_token."
+            )
+        self._texts = texts
+        self._tokenizer = tokenizer
+        self._max_tokens = max_tokens
+        lengths = [len(text) for text in texts] if bucket else None
+        self._batches = _partition(len(texts), batch_size, "texts", drop_last, lengths, seed)
+
+    def __len__(self) -> int:
+        """Return the number of batches."""
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[dict[str, Tensor]]:
+        """Go through the batches."""
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        """Return one batch: the tokenizer's tensors `[batch, tokens]` by name."""
+        chosen = [self._texts[position] for position in self._batches[index]]
+        return dict(
+            self._tokenizer(
+                chosen, padding="longest", truncation=True, max_length=self._max_tokens, return_tensors="pt"
+            )
+        )
+
+
+class ImageBatches:
+    """Batches of images, opened when asked for and the same each time they are gone through.
+
+    Images are turned upright as their camera says and made RGB; what is transparent becomes white.
+
+    Args:
+        paths: The image files.
+        processor: A Hugging Face image processor.
+        batch_size: Images in a batch.
+        drop_last: Leave out a last batch that isn't full.
+
+    Raises:
+        InputError: No paths, fewer than a batch with `drop_last`, a size below 1, or, from a batch, a damaged image.
+        MissingExtraError: Pillow is not installed.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        processor: Callable[..., Mapping[str, Any]],
+        batch_size: int = 16,
+        *,
+        drop_last: bool = False,
+    ) -> None:
+        """Plan the batches; open nothing yet."""
+        if isinstance(paths, (str, Path)):
+            raise InputError(f"One path, {str(paths)!r}, where a list is needed. For a folder, pass list(images(it)).")
+        self._paths = paths
+        self._processor = processor
+        self._batches = _partition(len(paths), batch_size, "images", drop_last)
+
+    def __len__(self) -> int:
+        """Return the number of batches."""
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[dict[str, Tensor]]:
+        """Go through the batches."""
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        """Return one batch: the processor's tensors by name, `pixel_values` `[batch, 3, height, width]` above all."""
+        opened = [open_rgb(Path(self._paths[position])) for position in self._batches[index]]
+        return dict(self._processor(images=opened, return_tensors="pt"))
+
+
+def open_rgb(path: Path) -> "Image":
+    """Return the image in a file (of an animation, its first), upright, in RGB, on white where it is transparent.
+
+    Args:
+        path: The image file.
+
+    Raises:
+        InputError: The file can't be read, or is no image that Pillow knows.
+        MissingExtraError: Pillow is not installed.
+    """
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise MissingExtraError("Reading images", "eval") from error
+    try:
+        with Image.open(path) as opened:
+            image = ImageOps.exif_transpose(opened)
+            if image.mode.startswith("I;16"):
+                # Pillow would clip 16-bit grey to its lowest 256 values.
+                image = image.point(lambda value: value / 256).convert("L")
+            if not image.has_transparency_data:
+                return image.convert("RGB")
+            image = image.convert("RGBA")
+            return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+    # What Pillow raises for damaged files, by format.
+    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+        raise InputError(f"{path} can't be read as an image: {error}. Repair it or take it out.") from error
+
+
+def _partition(
+    count: int, batch_size: int, what: str, drop_last: bool, lengths: list[int] | None = None, seed: int = 0
+) -> list[list[int]]:
+    """Part the positions of `count` inputs into batches, bucketed when there are `lengths`."""
+    _check_positive(batch_size, "batch_size")
+    check_enough(count, batch_size if drop_last else 1, what)
+    if drop_last:
+        count -= count % batch_size
+    order = (
+        list(range(count)) if lengths is None else _sorted_within_windows(lengths[:count], batch_size * _BUCKET_BATCHES)
+    )
+    batches = [order[start : start + batch_size] for start in range(0, count, batch_size)]
+    return batches if lengths is None else _shuffled_within_windows(batches, seed)
+
+
+def _sorted_within_windows(lengths: list[int], window: int) -> list[int]:
+    starts = range(0, len(lengths), window)
+    return [
+        position
+        for start in starts
+        for position in sorted(range(start, min(start + window, len(lengths))), key=lengths.__getitem__)
+    ]
+
+
+def _shuffled_within_windows(batches: list[list[int]], seed: int) -> list[list[int]]:
+    generator = random.Random(seed)
+    shuffled: list[list[int]] = []
+    for start in range(0, len(batches), _BUCKET_BATCHES):
+        window = batches[start : start + _BUCKET_BATCHES]
+        shuffled += generator.sample(window, len(window))
+    return shuffled
+
+
+def _check_positive(value: int, name: str) -> None:
+    if value < 1:
+        raise InputError(f"{name} is {value}; it must be 1 or more.")
