@@ -1,0 +1,23 @@
+"""What a size keeps: fidelity and retrieval over the sizes, as numbers, charts and a report."""
+
+from pliant.evaluation.charts import kept_plot, plot
+from pliant.evaluation.curve import Curve, Point, measure
+from pliant.evaluation.embedding import embed
+from pliant.evaluation.kept import Kept
+from pliant.evaluation.report import write_report
+from pliant.evaluation.retrieval import RetrievalTask, ndcg
+from pliant.evaluation.terminal import table
+
+__all__ = [
+    "Curve",
+    "Kept",
+    "Point",
+    "RetrievalTask",
+    "embed",
+    "kept_plot",
+    "measure",
+    "ndcg",
+    "plot",
+    "table",
+    "write_report",
+]

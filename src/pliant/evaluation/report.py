@@ -1,0 +1,208 @@
+"""The report: one HTML file with the curves, their numbers, and how they were made."""
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from pliant.anatomy import Kind, Site
+from pliant.evaluation.curve import NDCG_AT, Curve, Point
+from pliant.evaluation.formatting import NO_VALUE, asked, percent, quantity, ratio, score
+from pliant.evaluation.kept import Kept
+from pliant.evaluation.panels import Panel, panels
+from pliant.evaluation.svg import draw
+from pliant.files import replacing
+
+# From these shares on, a cell's colour is too strong for the page's ink: on a dark page, and on a light one.
+_MID, _DEEP = 0.55, 0.75
+
+
+def _number(value: float | None, shown: str) -> str:
+    """A number as readers see it, with its exact value for programs; a dash for none."""
+    return NO_VALUE if value is None else f'<data value="{value!r}">{escape(shown)}</data>'
+
+
+def _tile(number: str, what: str) -> str:
+    return f'<div class="tile"><b>{number}</b><span>{escape(what)}</span></div>'
+
+
+def _tiles(curve: Curve) -> str:
+    """The size nearest to half, in a few large figures."""
+    point = min(curve.points, key=lambda candidate: abs(candidate.sparsity - 0.5))
+    size = f"of {quantity(curve.full_parameters)} parameters"
+    work = f"of {quantity(curve.full_macs)} MACs at {curve.tokens} tokens"
+    tiles = [
+        _tile(_number(point.sparsity, asked(point.sparsity)), "of prunable parameters removed, which leaves"),
+        _tile(_number(point.parameters, percent(ratio(point.parameters, curve.full_parameters))), size),
+        _tile(_number(point.macs, percent(ratio(point.macs, curve.full_macs))), work),
+        _tile(_number(point.cosine, score(point.cosine)), "mean cosine to the full model's embeddings"),
+    ]
+    share = ratio(point.ndcg_slim_queries, curve.full_ndcg)
+    if share is not None:
+        full = f"of nDCG@{NDCG_AT} {score(curve.full_ndcg)}, slim queries against the full index"
+        tiles.append(_tile(_number(point.ndcg_slim_queries, percent(share, 1)), full))
+    return f'<div class="tiles">{"".join(tiles)}</div>'
+
+
+def _chart(panel: Panel) -> str:
+    heading = f"<h3>{escape(panel.title)}</h3>"
+    return f'<figure class="card">{heading}<p class="note">{escape(panel.note)}</p>{draw(panel)}</figure>'
+
+
+def _table(kind: str, label: str, columns: Sequence[str], rows: Sequence[str]) -> str:
+    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f'<table class="{kind}" aria-label="{escape(label)}">{body}</table>'
+
+
+def _scrolling(table: str, label: str) -> str:
+    # Reachable by keyboard, as a narrow screen can't show all columns at once.
+    return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">{table}</div>'
+
+
+def _row(head: str, cells: Sequence[str]) -> str:
+    return f'<tr><th scope="row">{head}</th>{"".join(cells)}</tr>'
+
+
+def _of_full(value: float, whole: float) -> str:
+    return f"<td>{_number(value, quantity(value))} <small>{percent(ratio(value, whole))}</small></td>"
+
+
+def _scored(value: float | None, kind: str = "") -> str:
+    return f"<td{kind}>{_number(value, score(value))}</td>"
+
+
+def _numbers_row(curve: Curve, point: Point) -> str:
+    cells = [f"<td>{_number(point.achieved_sparsity, percent(point.achieved_sparsity, 1))}</td>"]
+    cells += [_of_full(point.parameters, curve.full_parameters), _of_full(point.macs, curve.full_macs)]
+    cells += [_scored(point.cosine), _scored(point.worst_cosine)]
+    if curve.full_ndcg is not None:
+        cells.append(_scored(point.ndcg_slim_queries))
+        cells.append(f"<td>{percent(ratio(point.ndcg_slim_queries, curve.full_ndcg), 1)}</td>")
+        cells.append(_scored(point.ndcg_both_slim))
+    return _row(_number(point.sparsity, asked(point.sparsity)), cells)
+
+
+def _numbers(curve: Curve) -> str:
+    columns = ["Sparsity<br>asked", "Sparsity<br>achieved", "Parameters", f"MACs at<br>{curve.tokens} tokens"]
+    columns += ["Cosine", "Cosine,<br>worst 5&nbsp;%"]
+    if curve.full_ndcg is not None:
+        columns += [f"nDCG@{NDCG_AT},<br>slim queries", "of full", f"nDCG@{NDCG_AT},<br>both slim"]
+    table = _table("numbers", "Numbers by size", columns, [_numbers_row(curve, point) for point in curve.points])
+    return _scrolling(table, "Numbers by size")
+
+
+def _numbers_note(curve: Curve) -> str:
+    note = "Small figures: percent of the full model."
+    if curve.full_ndcg is None:
+        return note
+    return f"{note} Its nDCG@{NDCG_AT} is {_number(curve.full_ndcg, score(curve.full_ndcg))}."
+
+
+def _rival_rows(curves: Sequence[Curve], sparsity: float) -> str:
+    found = [curve.at(sparsity) for curve in curves]
+    kinds = [' class="ours"', *[""] * (len(curves) - 1)]
+    cells = [_scored(point and point.cosine, kind) for point, kind in zip(found, kinds, strict=True)]
+    if curves[0].full_ndcg is not None:
+        cells += [_scored(point and point.ndcg_slim_queries, kind) for point, kind in zip(found, kinds, strict=True)]
+    return _row(_number(sparsity, asked(sparsity)), cells)
+
+
+def _rivals(curves: Sequence[Curve]) -> str:
+    """All rankers beside each other, where there are several."""
+    if len(curves) < 2:
+        return ""
+    measures = ["cosine"] if curves[0].full_ndcg is None else ["cosine", f"nDCG@{NDCG_AT}"]
+    columns = ["Sparsity", *(f"{escape(curve.ranker)}<br>{measure}" for measure in measures for curve in curves)]
+    sparsities = sorted({point.sparsity for curve in curves for point in curve.points})
+    table = _table("numbers", "Rankers compared", columns, [_rival_rows(curves, size) for size in sparsities])
+    note = "The same model, sizes and inputs, with its units in another order. nDCG is of slim queries."
+    heading = f'<h2>Against other rankings</h2><p class="note">{note}</p>'
+    return f"<section>{heading}{_scrolling(table, 'Rankers compared')}</section>"
+
+
+def _kept_cell(site: Site, width: int) -> str:
+    share = width / site.units
+    shown = "&lt;1" if 0 < share < 0.005 else f"{100 * share:.0f}"
+    ink = ' class="deep"' if share > _DEEP else ' class="mid"' if share > _MID else ""
+    title = escape(f"{site.name}: {width} of {site.units} {site.kind}")
+    return f'<td{ink} style="--share: {share:.3f}" title="{title}"><data value="{width}">{shown}</data></td>'
+
+
+def _kept_map(kept: Kept, kind: Kind) -> str:
+    columns = ['<span title="layer">↓</span>', *(f"{round(100 * size, 1):g}" for size in kept.sparsities)]
+    rows = [_row(str(site.layer), [_kept_cell(site, width) for width in widths]) for site, widths in kept.rows(kind)]
+    table = _table("kept", f"{kind} kept", columns, rows)
+    note = f"% of each layer's {kind} (rows, from the input up) that each sparsity (columns, in %) keeps."
+    return f'<figure class="card"><h3>{kind.capitalize()}</h3><p class="note">{note}</p>{table}</figure>'
+
+
+def _kept(kept: Kept | None) -> str:
+    if kept is None:
+        return ""
+    maps = "".join(_kept_map(kept, kind) for kind in kept.kinds)
+    return f'<section><h2>Where the units stay</h2><div class="pair">{maps}</div></section>'
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, (Mapping, list, tuple)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return NO_VALUE if value is None else str(value)
+
+
+def _provenance(provenance: Mapping[str, object]) -> str:
+    entries = (f"<dt>{escape(key)}</dt><dd>{escape(_plain(value))}</dd>" for key, value in provenance.items())
+    return f"<dl>{''.join(entries)}</dl>"
+
+
+def _ndcg_help(curve: Curve) -> str:
+    if curve.full_ndcg is None:
+        return ""
+    meaning = (
+        f"How well the relevant documents come first among the first {NDCG_AT}. Slim queries: the index is the full "
+        "model's and stays as it is. Both slim: the documents are embedded by the slim model too."
+    )
+    return f"<dt>nDCG@{NDCG_AT}</dt><dd>{meaning}</dd>"
+
+
+def _page(curves: Sequence[Curve], kept: Kept | None, provenance: Mapping[str, object]) -> str:
+    charts = "".join(_chart(panel) for panel in panels(curves))
+    ours = curves[0]
+    template = files("pliant.evaluation").joinpath("report.html").read_text(encoding="utf-8")
+    return Template(template).substitute(
+        model=escape(ours.model),
+        ranker=escape(ours.ranker),
+        task=escape(ours.task),
+        tokens=ours.tokens,
+        tiles=_tiles(ours),
+        charts=charts,
+        numbers_note=_numbers_note(ours),
+        numbers=_numbers(ours),
+        rivals=_rivals(curves),
+        kept=_kept(kept),
+        ndcg_help=_ndcg_help(ours),
+        provenance=_provenance(provenance),
+    )
+
+
+def write_report(
+    path: str | Path, curves: Sequence[Curve], kept: Kept | None, provenance: Mapping[str, object]
+) -> None:
+    """Write one HTML file that needs nothing else: charts, numbers, what each layer keeps, and how it was made.
+
+    Every number is in a `<data>` element whose value is the exact one of `Curve.to_json`.
+
+    Args:
+        path: The file to write; what was there is replaced only when all is written.
+        curves: Curves of one model on one task; the first is emphasised.
+        kept: What each size keeps of each layer; None leaves that part out.
+        provenance: How it was made: names and values, shown in this order.
+
+    Raises:
+        InputError: There are no points, the curves don't belong together, or the path can't be written.
+    """
+    page = _page(curves, kept, provenance)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
