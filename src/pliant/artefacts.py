@@ -44,7 +44,7 @@ def save_elastic(directory: str | Path, model: nn.Module, weights: Mapping[str, 
         InputError: It isn't a transformers model, or the directory exists or can't be written.
     """
     with new_directory(directory) as folder:
-        _save_pretrained(model, folder, weights)
+        _save_pretrained(model, folder, weights, stock_names=True)
         _finish_elastic(folder, model, ranking)
 
 
@@ -78,12 +78,12 @@ def write_cut(directory: str | Path, cut: nn.Module, widths: tuple[int, ...], ch
     """
     with new_directory(directory) as folder:
         _copy_files(checkpoint.directory, folder, weights=False)
-        _save_pretrained(cut, folder, cut.state_dict())
+        _save_pretrained(cut, folder, cut.state_dict(), stock_names=False)
         _write_manifest(folder, "cut", cut, {"pooling": checkpoint.pooling, "widths": list(widths)})
 
 
-def load_elastic(directory: str | Path) -> tuple[nn.Module, Ranking]:
-    """Read the model and the ranking of an elastic directory.
+def load_elastic(directory: str | Path) -> tuple[Checkpoint, Ranking]:
+    """Read the checkpoint and the ranking of an elastic directory.
 
     Raises:
         InputError: There is no such directory.
@@ -91,7 +91,7 @@ def load_elastic(directory: str | Path) -> tuple[nn.Module, Ranking]:
     """
     folder = Path(directory)
     _checked_manifest(folder, "elastic")
-    return open_checkpoint(str(folder)).model, Ranking.load(folder / RANKING)
+    return open_checkpoint(str(folder)), Ranking.load(folder / RANKING)
 
 
 def load_cut(directory: str | Path) -> nn.Module:
@@ -134,12 +134,13 @@ def _copy_files(source: Path, target: Path, weights: bool) -> None:
             shutil.copyfile(file, target / path)
 
 
-def _save_pretrained(model: nn.Module, folder: Path, weights: Mapping[str, Tensor]) -> None:
+def _save_pretrained(model: nn.Module, folder: Path, weights: Mapping[str, Tensor], stock_names: bool) -> None:
+    """Save weights under the hub's names for them, or under the model's own, which `load_cut` reads."""
     from transformers import PreTrainedModel
 
     if not isinstance(model, PreTrainedModel):
         raise InputError(f"{type(model).__name__} is no transformers model, so its configuration can't be saved.")
-    model.save_pretrained(folder, state_dict=dict(weights))
+    model.save_pretrained(folder, state_dict=dict(weights), save_original_format=stock_names)
 
 
 def _finish_elastic(folder: Path, model: nn.Module, ranking: Ranking) -> None:

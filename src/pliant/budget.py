@@ -37,15 +37,16 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Refuse limits that mean nothing."""
-        number = isinstance(self.limit, (int, float, np.number)) and not isinstance(self.limit, bool)
-        if not number or not math.isfinite(self.limit):
+        number = isinstance(self.limit, (int, float, np.integer, np.floating)) and not isinstance(self.limit, bool)
+        if not number or not -math.inf < self.limit < math.inf:
             raise BudgetError(f"{self.measure}={self.limit!r} is no finite number. Pass one, such as sparsity=0.5.")
         if self.measure == "sparsity" and not 0 <= self.limit < 1:
             raise BudgetError(f"sparsity={self.limit} is outside [0, 1). 0 keeps everything, 0.5 removes half.")
         if self.measure != "sparsity" and self.limit <= 0:
             raise BudgetError(f"{self.measure}={self.limit} is not positive. Pass how many the model may have.")
-        if self.tokens is not None and self.tokens < 1:
-            raise BudgetError(f"tokens={self.tokens} is not positive. Pass the length of an input in tokens.")
+        whole = isinstance(self.tokens, (int, np.integer)) and not isinstance(self.tokens, bool)
+        if self.tokens is not None and (not whole or self.tokens < 1):
+            raise BudgetError(f"tokens={self.tokens!r} is no positive integer. Pass the length of an input in tokens.")
 
     @classmethod
     def of(

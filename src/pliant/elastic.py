@@ -196,5 +196,5 @@ def load(directory: str | Path, *, alignment: Alignment | None = None) -> Elasti
         InputError: There is no such directory.
         ArtefactError: It is no elastic directory, is damaged, or comes from a newer pliant.
     """
-    model, ranking = artefacts.load_elastic(directory)
-    return Elastic(model, ranking, alignment=alignment)
+    checkpoint, ranking = artefacts.load_elastic(directory)
+    return Elastic(checkpoint.model, ranking, alignment=alignment)

@@ -68,7 +68,8 @@ def reorder_(model: nn.Module, anatomy: Anatomy, orders: Sequence[Tensor]) -> No
 def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequence[Tensor]) -> nn.Module:
     """Return a model that keeps the first units of every site and shares all storage with `model`.
 
-    The module tree is copied shallowly along the paths to the sites; what lies elsewhere is the same object.
+    The module tree is copied shallowly along the paths to all sites, whole ones too, so that hooks on a view (such as
+    those that transformers itself adds to record hidden states) stay there; what lies elsewhere is the same object.
 
     Args:
         model: The full model, units in order of score.
@@ -78,6 +79,8 @@ def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequ
     """
     tree = _ShallowTree(model)
     for site, width, bias in zip(anatomy.sites, widths, biases, strict=True):
+        for path in (site.consumer, *(producer.module for producer in site.producers)):
+            tree.module(path)
         if width == site.units:
             continue
         for name, axis, per_unit in slots(site):
@@ -124,15 +127,18 @@ class _ShallowTree:
         self.replace_(name, parameter.detach().narrow(axis, 0, length))
 
     def replace_(self, name: str, tensor: Tensor) -> None:
-        """Replace a parameter by a tensor that takes no gradient."""
+        """Replace a parameter by a tensor that takes gradients if the parameter did."""
         module, _, key = name.rpartition(".")
-        self.module(module)._parameters[key] = nn.Parameter(tensor, requires_grad=False)
+        parameters = self.module(module)._parameters
+        replaced = parameters[key]
+        assert replaced is not None
+        parameters[key] = nn.Parameter(tensor, requires_grad=replaced.requires_grad)
 
 
 def _shallow(module: nn.Module) -> nn.Module:
     twin = object.__new__(type(module))
     attributes: Mapping[str, object] = module.__dict__
-    twin.__dict__.update(attributes)
-    for name in ("_modules", "_parameters", "_buffers"):
-        twin.__dict__[name] = dict(module.__dict__[name])
+    for name, value in attributes.items():
+        # Children, parameters, buffers and hooks of all sorts live in dictionaries.
+        twin.__dict__[name] = value.copy() if isinstance(value, dict) else value
     return twin

@@ -35,15 +35,17 @@ LAYOUT = Layout(
     ),
 )
 
-_ONCE_PER_INPUT = ("pooler", "classifier")
+_ONCE_PER_INPUT = ("pooler", "seq_relationship", "classifier")
 
 
 def surroundings(model: nn.Module, layers: tuple[str, ...]) -> Surroundings:
     """Count the linear layers outside the sites: poolers and classifiers once, the others for each token."""
     once = per_token = 0
+    # A token classifier's head has the name that others give to one that reads a single vector.
+    single = _ONCE_PER_INPUT[:-1] if type(model).__name__.endswith("ForTokenClassification") else _ONCE_PER_INPUT
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear) and not name.startswith(layers):
-            if any(part in name.split(".") for part in _ONCE_PER_INPUT):
+            if any(part in name.split(".") for part in single):
                 once += module.weight.numel()
             else:
                 per_token += module.weight.numel()

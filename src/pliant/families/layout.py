@@ -100,6 +100,11 @@ def layer_sites(layer: nn.Module, path: str, index: int, layouts: tuple[Layout, 
         if type(layer.get_submodule(name)) is not nn.Linear:
             kind = type(layer.get_submodule(name)).__name__
             raise UnsupportedModelError(f"{path}.{name} is a {kind}; only a plain torch.nn.Linear can be cut.")
+        if not {key for key, _ in layer.get_submodule(name).named_parameters()} <= {"weight", "bias"}:
+            raise UnsupportedModelError(
+                f"{path}.{name} has parameters besides weight and bias (pruned or normalised by torch.nn.utils?). "
+                "Make it a plain torch.nn.Linear first, such as by torch.nn.utils.prune.remove."
+            )
     return _heads(layer, path, index, layout), _neurons(layer, path, index, layout)
 
 

@@ -27,6 +27,7 @@ def describe(model: nn.Module) -> Anatomy:
     sites: list[Site] = []
     for index, path in enumerate(paths):
         sites += layer_sites(model.get_submodule(path), path, index, family.layouts)
+    _refuse_shared(model, paths)
     around = family.surroundings(model, paths)
     return Anatomy(
         family=family.name,
@@ -37,6 +38,18 @@ def describe(model: nn.Module) -> Anatomy:
         fixed_macs_per_token=around.fixed_macs_per_token,
         fixed_macs=around.fixed_macs,
     )
+
+
+def _refuse_shared(model: nn.Module, layers: tuple[str, ...]) -> None:
+    """Refuse weights that two places of the layers share: cutting one would change the other."""
+    owners: dict[int, str] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        first = owners.setdefault(id(parameter), name)
+        if first != name and (name.startswith(layers) or first.startswith(layers)):
+            raise UnsupportedModelError(
+                f"{name} is the same parameter as {first}; layers that share weights can't be cut one by one. "
+                "Give each layer weights of its own."
+            )
 
 
 def _family(model: nn.Module) -> Family:

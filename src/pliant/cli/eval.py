@@ -1,0 +1,211 @@
+"""`pliant eval`: what each size of an elastic directory keeps."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pliant.artefacts import load_elastic
+from pliant.batches import Batch
+from pliant.checkpoint import DEMO_MODEL, Checkpoint, open_checkpoint
+from pliant.cli.calibration import CalibrationData
+from pliant.cli.console import Json, Quiet, Report, emit, numbers, progress, show
+from pliant.data import ImageBatches, TextBatches, images, pairs, sample, texts
+from pliant.elastic import Elastic
+from pliant.errors import InputError
+from pliant.evaluation import Curve, Kept, RetrievalTask, measure, plot, table, write_report
+from pliant.files import replacing
+from pliant.rankers.rank import RANKERS
+from pliant.rankers.rank import rank as rank_model
+from pliant.ranking import Ranking
+
+TASKS = ("fidelity", "retrieval")
+_SPARSITIES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is measured: queries and documents, or single inputs.
+
+    Args:
+        name: What to call it.
+        task: Queries and documents; None measures fidelity alone.
+        single: The inputs, where there is no task: texts, or paths of images.
+    """
+
+    name: str
+    task: RetrievalTask | None
+    single: tuple[str, ...] = ()
+
+
+def evaluate(
+    directory: Annotated[Path, typer.Argument(help="An elastic directory.")],
+    data: Annotated[str | None, typer.Option(help="Evaluation inputs: text file, table or folder.")] = None,
+    column: Annotated[str | None, typer.Option(help="Column of a table, to measure fidelity on.")] = None,
+    query_column: Annotated[str | None, typer.Option(help="Column of queries, to measure retrieval.")] = None,
+    document_column: Annotated[str | None, typer.Option(help="Column of their documents.")] = None,
+    tasks: Annotated[str, typer.Option(help="fidelity, or fidelity,retrieval.")] = ",".join(TASKS),
+    sparsity: Annotated[str, typer.Option(help="Sizes, with commas.")] = _SPARSITIES,
+    against: Annotated[str, typer.Option(help="Other rankers to compare with, with commas.")] = "",
+    calibration: Annotated[str | None, typer.Option(help="Data for those rankers; by default what was used.")] = None,
+    inputs: Annotated[int, typer.Option(help="At most so many inputs, drawn at random.")] = 2000,
+    batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = 32,
+    max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = 128,
+    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")] = None,
+    plot_path: Annotated[Path | None, typer.Option("--plot", help="Write the curve as a PNG.")] = None,
+    json_path: Annotated[Path | None, typer.Option("--save", help="Write the curves as JSON.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Measure what each size keeps, as a table, a plot and a report."""
+    sizes = numbers(sparsity, "--sparsity")
+    rivals = _rivals(against)
+    with progress(quiet or as_json) as advance:
+        advance("loading", 0)
+        checkpoint, ranking = load_elastic(directory)
+        measured = _inputs(checkpoint, ranking, data, column, (query_column, document_column), tasks, inputs)
+        sources = _calibration(ranking, calibration) if rivals else None
+        elastic = Elastic(checkpoint.model, ranking)
+        kept = Kept.of(elastic, sizes)
+        to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, str(ranking.provenance["model"]))
+        curves = [to_measure.curve(elastic, str(ranking.provenance["ranker"]), advance)]
+        for rival in rivals:
+            assert sources is not None
+            other = _rival(directory, rival, ranking, sources)
+            curves.append(to_measure.curve(other, rival, advance))
+    if json_path is not None:
+        _save(json_path, curves)
+    if plot_path is not None:
+        plot(curves, plot_path)
+    if report is not None:
+        write_report(report, curves, kept, _provenance(ranking, elastic))
+    if as_json:
+        emit({"curves": [curve.to_json() for curve in curves]})
+    else:
+        show(table(curves), quiet)
+
+
+@dataclass(frozen=True)
+class _Measurement:
+    """How every curve of one command is measured."""
+
+    checkpoint: Checkpoint
+    inputs: Inputs
+    sizes: tuple[float, ...]
+    batch_size: int
+    max_tokens: int
+    model: str
+
+    def curve(self, elastic: Elastic, ranker: str, report: Report) -> Curve:
+        """Measure one elastic model."""
+        return measure(
+            elastic,
+            self.sizes,
+            self.inputs.task,
+            self.inputs.single,
+            self._batches(),
+            self.checkpoint.pooling or elastic.anatomy.pooling,
+            model=self.model,
+            ranker=ranker,
+            task_name=self.inputs.name,
+            progress=lambda label, fraction: report(f"{ranker}: {label}", fraction),
+        )
+
+    def _batches(self) -> Callable[[Sequence[str]], Iterable[Batch]]:
+        preprocessor = self.checkpoint.preprocessor()
+        if self.checkpoint.inputs == "image":
+            return lambda paths: ImageBatches([Path(path) for path in paths], preprocessor, self.batch_size)
+        longest = min(self.max_tokens, self.checkpoint.max_tokens)
+        return lambda found: TextBatches(found, preprocessor, self.batch_size, longest)
+
+
+def _inputs(
+    checkpoint: Checkpoint,
+    ranking: Ranking,
+    data: str | None,
+    column: str | None,
+    columns: tuple[str | None, str | None],
+    tasks: str,
+    count: int,
+) -> Inputs:
+    """Return what to measure on; the demo model brings its own retrieval task."""
+    wanted = [task.strip() for task in tasks.split(",")]
+    unknown = [task for task in wanted if task not in TASKS]
+    if unknown:
+        raise InputError(f"Unknown --tasks {', '.join(unknown)!r}. Allowed: {', '.join(TASKS)}.")
+    if data is None and ranking.provenance.get("model") == DEMO_MODEL:
+        from pliant.demo import docstring_retrieval
+
+        task = docstring_retrieval()
+        name = "docstrings of Python's standard library"
+        return Inputs(name, task) if "retrieval" in wanted else Inputs(name, None, task.queries + task.documents)
+    if data is None:
+        raise InputError("There is nothing to measure on. Pass --data PATH: texts, a table or a folder of images.")
+    if checkpoint.inputs == "image":
+        return Inputs(data, None, tuple(str(path) for path in sample(images(data), count, seed=0)))
+    if columns[0] is not None and columns[1] is not None and "retrieval" in wanted:
+        return Inputs(data, _pair_task(data, columns[0], columns[1], count))
+    if any(columns):
+        raise InputError("Retrieval needs --query-column and --document-column together, and retrieval in --tasks.")
+    return Inputs(data, None, tuple(sample(texts(data, column), count, seed=0)))
+
+
+def _pair_task(data: str, query_column: str, document_column: str, count: int) -> RetrievalTask:
+    """Return the task to find each query's document among all documents of the table."""
+    found = sample(pairs(data, query_column, document_column), count, seed=0)
+    documents = tuple(dict.fromkeys(document for _, document in found))
+    position = {document: index for index, document in enumerate(documents)}
+    relevant: dict[str, set[int]] = {}
+    for query, document in found:
+        relevant.setdefault(query, set()).add(position[document])
+    return RetrievalTask(tuple(relevant), documents, tuple(frozenset(right) for right in relevant.values()))
+
+
+def _rivals(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    unknown = [name for name in names if name not in RANKERS]
+    if unknown:
+        raise InputError(f"Unknown --against {', '.join(unknown)!r}. Allowed: {', '.join(RANKERS)}.")
+    return names
+
+
+def _calibration(ranking: Ranking, path: str | None) -> CalibrationData:
+    """Return the data that the ranking was made from, or the same amount of other data."""
+    used = ranking.provenance.get("calibration")
+    if used is None and path is None:
+        raise InputError("The ranking doesn't say what it was made from. Pass --calibration PATH for --against.")
+    source = CalibrationData(**used) if used is not None else CalibrationData(str(path), None, 4096, 16, 64, 0)
+    return source if path is None else replace(source, path=path, column=None)
+
+
+def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationData) -> Elastic:
+    """Rank a fresh copy of the model by another criterion, with the same data, rest values and seed."""
+    checkpoint = open_checkpoint(str(directory))
+    other = rank_model(
+        checkpoint.model,
+        source.batches(checkpoint),
+        ranker=ranker,
+        pooling=ranking.provenance.get("pooling"),
+        rest=ranking.rest_kind,
+        seed=int(ranking.provenance.get("seed", 0)),
+    )
+    return Elastic(checkpoint.model, other)
+
+
+def _save(path: Path, curves: Sequence[Curve]) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps({"curves": [curve.to_json() for curve in curves]}, indent=1), encoding="utf-8")
+
+
+def _provenance(ranking: Ranking, elastic: Elastic) -> dict[str, object]:
+    """Return how the ranking was made, flat and without the long list of losses."""
+    about: dict[str, object] = {"units": elastic.anatomy.units, "fingerprint": ranking.fingerprint[:16]}
+    for key, value in ranking.provenance.items():
+        if isinstance(value, dict):
+            about.update({f"{key}: {name}": part for name, part in value.items()})
+        elif key != "losses":
+            about[key] = value
+    return about

@@ -1,0 +1,109 @@
+"""`pliant rank`: from a model and some data to an elastic directory."""
+
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pliant.artefacts import write_elastic
+from pliant.checkpoint import Checkpoint, open_checkpoint
+from pliant.cli.calibration import CalibrationData
+from pliant.cli.console import Json, Quiet, Report, emit, progress, show
+from pliant.errors import InputError
+from pliant.families import describe
+from pliant.files import refuse_existing
+from pliant.rankers.rank import PRESETS, RANKERS
+from pliant.rankers.rank import rank as rank_model
+from pliant.rankers.soft_mask import Watch
+from pliant.ranking import Ranking, Rest
+
+_SEARCH = "search.safetensors"
+
+
+def rank(
+    model: Annotated[str, typer.Argument(help="A checkpoint's directory, a Hugging Face name, or demo:text.")],
+    data: Annotated[str, typer.Option(help="Unlabelled inputs: text file, table, folder, or demo:text.")],
+    out: Annotated[Path, typer.Option(help="The elastic directory to write.")],
+    column: Annotated[str | None, typer.Option(help="Column of a table.")] = None,
+    pooling: Annotated[str | None, typer.Option(help="cls, mean, last, pooler or tokens.")] = None,
+    ranker: Annotated[str, typer.Option(help=", ".join(RANKERS))] = "soft-mask",
+    rest: Annotated[str, typer.Option(help="What stands in for removed units: mean or zero.")] = "mean",
+    preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "default",
+    steps: Annotated[int | None, typer.Option(help="Steps of the search, in place of the preset's.")] = None,
+    inputs: Annotated[int, typer.Option(help="At most so many inputs, drawn at random.")] = 4096,
+    batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = 16,
+    max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = 64,
+    seed: Annotated[int, typer.Option(help="One seed gives one ranking.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted ranking.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Rank every neuron and head of a model once, and write an elastic directory that runs at any size."""
+    unfinished = _claim(out, resume)
+    source = CalibrationData(data, column, inputs, batch_size, max_tokens, seed)
+    with progress(quiet or as_json) as report:
+        report("loading", 0)
+        checkpoint = open_checkpoint(model)
+        describe(checkpoint.model)
+        batches = source.batches(checkpoint)
+        report("first look", 0)
+        ranking = rank_model(
+            checkpoint.model,
+            batches,
+            ranker=ranker,
+            pooling=pooling or checkpoint.pooling,
+            rest=_rest(rest),
+            seed=seed,
+            preset=preset,
+            steps=steps,
+            checkpoint=unfinished / _SEARCH,
+            resume=resume,
+            watch=_watch(report, steps or PRESETS.get(preset, PRESETS["default"]).steps),
+        )
+    ranking = _with_origin(ranking, checkpoint, source)
+    write_elastic(out, checkpoint, ranking)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    if as_json:
+        story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
+        emit({"directory": str(out), "fingerprint": ranking.fingerprint, **story})
+    else:
+        show(f"{out} holds the elastic model. Next: pliant eval {out}", quiet)
+
+
+def _claim(out: Path, resume: bool) -> Path:
+    """Return the directory for unfinished work beside `out`, once it is sure that both can be used."""
+    refuse_existing(out)
+    unfinished = out.with_name(f"{out.name}.partial")
+    if (unfinished / _SEARCH).exists() and not resume:
+        raise InputError(
+            f"{unfinished} holds an unfinished ranking. Go on with it by --resume, or remove it to start anew."
+        )
+    try:
+        unfinished.mkdir(parents=True, exist_ok=True)
+        (unfinished / ".writable").touch()
+        (unfinished / ".writable").unlink()
+    except OSError as error:
+        raise InputError(f"Can't write beside {out}: {error.strerror}. Choose another --out.") from error
+    return unfinished
+
+
+def _rest(name: str) -> Rest:
+    if name == "mean":
+        return "mean"
+    if name == "zero":
+        return "zero"
+    raise InputError(f"Unknown --rest {name!r}. Allowed: mean, zero.")
+
+
+def _watch(report: Report, steps: int) -> Watch:
+    return lambda done, loss: report(f"step {done} of {steps}, loss {loss:.4f}", done / steps)
+
+
+def _with_origin(ranking: Ranking, checkpoint: Checkpoint, source: CalibrationData) -> Ranking:
+    """Return the ranking with a note of the model and the data that it was made from."""
+    data = asdict(source)
+    if Path(source.path).exists():
+        data["path"] = str(Path(source.path).resolve())
+    return replace(ranking, provenance={**ranking.provenance, "model": checkpoint.name, "calibration": data})
