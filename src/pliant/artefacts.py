@@ -1,5 +1,6 @@
 """Directories that pliant writes: elastic ones, which are a checkpoint and its ranking, and standalone cuts."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -13,9 +14,9 @@ from torch import Tensor, nn
 from pliant.checkpoint import (
     CHECKPOINT_FILES,
     MANIFEST,
-    UNWANTED_FOLDERS,
     Checkpoint,
     model_class,
+    module_folders,
     open_checkpoint,
     read_json,
 )
@@ -119,14 +120,31 @@ def load_cut(directory: str | Path) -> nn.Module:
     weights: dict[str, Tensor] = {}
     for file in sorted(folder.glob("*.safetensors")):
         weights |= load_file(file)
-    own.load_state_dict(weights, assign=True)
+    _assign_(own, weights, folder)
     return own.eval().requires_grad_(False)
 
 
+def _assign_(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Give a model its weights, of which those that it shares between two places are there only once."""
+    from transformers import PreTrainedModel
+
+    assert isinstance(model, PreTrainedModel)
+    missing, unknown = model.load_state_dict(weights, strict=False, assign=True)
+    # Takes the names that it ties out of the set.
+    absent = set(missing)
+    model.tie_weights(missing_keys=absent)
+    if absent or unknown:
+        raise ArtefactError(
+            f"{folder} lacks the weights {sorted(absent)} and has unknown ones {sorted(unknown)}. Make the cut again."
+        )
+
+
 def _copy_files(source: Path, target: Path, weights: bool) -> None:
+    # Other folders may hold anything: exports, training checkpoints, elastic directories made from this very model.
+    folders = module_folders(source)
     for file in sorted(source.rglob("*")):
         path = file.relative_to(source)
-        wanted = file.suffix in CHECKPOINT_FILES and path.parts[0] not in UNWANTED_FOLDERS
+        wanted = file.suffix in CHECKPOINT_FILES and (len(path.parts) == 1 or path.parts[0] in folders)
         holds_weights = file.suffix == ".safetensors" or file.name.endswith(".safetensors.index.json")
         ours = file.name in (MANIFEST, RANKING)
         if file.is_file() and wanted and not ours and (weights or not holds_weights):
@@ -152,7 +170,14 @@ def _finish_elastic(folder: Path, model: nn.Module, ranking: Ranking) -> None:
 def _write_manifest(folder: Path, form: Form, model: nn.Module, more: Mapping[str, Any]) -> None:
     files = {str(file.relative_to(folder)): digest(file) for file in sorted(folder.rglob("*")) if file.is_file()}
     about = {"format": FORMAT, "form": form, "class": type(model).__name__, **more, "files": files}
+    about["sha256"] = _checksum(about)
     (folder / MANIFEST).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of all that a manifest says, but for its own checksum."""
+    rest = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _checked_manifest(folder: Path, form: Form) -> dict[str, Any]:
@@ -169,6 +194,8 @@ def _checked_manifest(folder: Path, form: Form) -> dict[str, Any]:
             f"{folder} has format {manifest['format']}; this pliant reads up to {FORMAT}. "
             "Upgrade: pip install -U pliant."
         )
+    if manifest.get("sha256") != _checksum(manifest):
+        raise ArtefactError(f"{folder / MANIFEST} was altered or damaged. Copy the directory again, or make it anew.")
     if manifest.get("form") != form:
         raise ArtefactError(f"{folder} is of form {manifest.get('form')!r}, not {form!r}. Pass another directory.")
     for name, expected in manifest["files"].items():

@@ -169,7 +169,7 @@ class Planner:
         removed = removed_parameters(self.anatomy, least.widths)
         tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
         floor = {
-            "sparsity": f"sparsity {math.floor(1e4 * removed / self.anatomy.prunable_parameters) / 1e4}",
+            "sparsity": f"sparsity {_sparsity_within(removed, self.anatomy.prunable_parameters)}",
             "params": f"{self.anatomy.total_parameters - removed} params",
             "macs": f"{self.anatomy.macs(tokens, least.widths)} macs at {tokens} tokens",
         }[budget.measure]
@@ -177,6 +177,13 @@ class Planner:
             f"{budget.measure}={budget.limit} can't be met: the smallest cut has {floor}, since every site keeps "
             f"at least one head or {self.alignment.neurons} neurons. Ask for that or more, or use a smaller model."
         )
+
+
+def _sparsity_within(removed: int, prunable: int) -> float:
+    """Return a sparsity of four digits that is not above the exact share, and so can be had."""
+    share = Fraction(removed, prunable)
+    digits = math.floor(share * 10_000)
+    return (digits if Fraction(digits / 10_000) <= share else digits - 1) / 10_000
 
 
 def plan(anatomy: Anatomy, ranking: Ranking, budget: Budget, alignment: Alignment | None = None) -> Cut:

@@ -1,7 +1,7 @@
 """Opening a model by path or name, with its tokenizer and the pooling that it is meant for."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +56,13 @@ class Checkpoint:
 
         loader = AutoTokenizer if self.inputs == "text" else AutoImageProcessor
         with _readable(self.name):
-            return loader.from_pretrained(self.directory, local_files_only=True)
+            found = loader.from_pretrained(self.directory, local_files_only=True, trust_remote_code=False)
+        # Without any tokenizer file, transformers makes one that knows no word.
+        if self.inputs == "text" and len(found) <= len(found.all_special_ids):
+            raise InputError(
+                f"{self.name} has no tokenizer. Copy its tokenizer's files, such as tokenizer.json, into it."
+            )
+        return found
 
 
 def open_checkpoint(name: str) -> Checkpoint:
@@ -70,6 +76,8 @@ def open_checkpoint(name: str) -> Checkpoint:
         UnsupportedModelError: transformers has no class for it.
     """
     directory = _directory_of(name)
+    if read_json(directory / MANIFEST).get("form") == "cut":
+        raise InputError(f"{name} is a standalone cut. Pass the elastic directory or the model that it was cut from.")
     model = _load_model(directory, name, _manifest_class(directory))
     inputs = "image" if "pixel_values" in (getattr(model, "main_input_name", ""),) else "text"
     return Checkpoint(
@@ -78,7 +86,7 @@ def open_checkpoint(name: str) -> Checkpoint:
         model=model,
         inputs=inputs,
         pooling=_pooling(directory),
-        max_tokens=_max_tokens(directory),
+        max_tokens=min(_max_tokens(directory), describe(model).native_tokens),
     )
 
 
@@ -88,11 +96,15 @@ def _directory_of(name: str) -> Path:
 
         return model_directory()
     path = Path(name)
-    if path.is_dir():
+    try:
+        exists = path.exists()
+    except OSError as error:
+        raise InputError(f"No model at {name!r}: {error.strerror}. Pass a checkpoint's directory.") from error
+    if path.is_dir() and name.strip():
         if not (path / "config.json").is_file():
             raise InputError(f"{name} is a directory without config.json. Pass one that save_pretrained wrote.")
         return path
-    if path.exists():
+    if exists and name.strip():
         raise InputError(f"{name} is a file. Pass the directory of a checkpoint.")
     if name.startswith(("/", ".", "~")) or name.count("/") > 1 or ":" in name or not name.strip():
         raise InputError(f"No model at {name!r}. Pass a checkpoint's directory, a Hugging Face name, or {DEMO_MODEL}.")
@@ -118,10 +130,12 @@ def _downloaded(name: str) -> Path:
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
     """Turn what transformers raises at files it can't use into one clear error."""
+    from huggingface_hub.errors import StrictDataclassError
+
     try:
         yield
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, StrictDataclassError) as error:
+        reason = " ".join(str(error).split("\n")[:2]).strip().removesuffix(".") or type(error).__name__
         raise InputError(f"Can't read the model {name}: {reason}. Is the checkpoint complete?") from error
 
 
@@ -129,15 +143,22 @@ def _load_model(directory: Path, name: str, class_name: str | None) -> nn.Module
     from transformers import AutoConfig, AutoModel
 
     with _readable(name):
-        config = AutoConfig.from_pretrained(directory, local_files_only=True)
+        config = AutoConfig.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
     loader = AutoModel if class_name is None else model_class(class_name)
     if class_name is None and type(config) not in AutoModel._model_mapping:
         raise UnsupportedModelError(f"{name} is a {config.model_type}: transformers has no encoder class for it.")
     with _readable(name):
+        # Weights of other shapes are let through here, since our own message about them can be understood.
         model, report = loader.from_pretrained(
-            directory, local_files_only=True, dtype="auto", output_loading_info=True, use_safetensors=True
+            directory,
+            config=config,
+            local_files_only=True,
+            dtype="auto",
+            output_loading_info=True,
+            use_safetensors=True,
+            ignore_mismatched_sizes=True,
         )
-    _check_complete(model, report["missing_keys"], name)
+    _check_complete(model, report["missing_keys"], report["mismatched_keys"], name)
     return model.eval()
 
 
@@ -155,10 +176,17 @@ def model_class(name: str) -> Any:
     return found
 
 
-def _check_complete(model: nn.Module, missing: set[str], name: str) -> None:
-    """Refuse a checkpoint without weights for a site: they would be random."""
-    paths = {path for site in describe(model).sites for path in (site.consumer, *(p.module for p in site.producers))}
-    absent = sorted(key for key in missing if key.rpartition(".")[0] in paths)
+def _check_complete(model: nn.Module, missing: set[str], mismatched: Collection[tuple[Any, ...]], name: str) -> None:
+    """Refuse a checkpoint that lacks weights, or has some of other shapes: the model's own would be random."""
+    if mismatched:
+        key, found, expected = min(mismatched)
+        raise InputError(
+            f"{name} has weights {list(found)} for {key}, but its config.json says {list(expected)}. "
+            "Copy the checkpoint again."
+        )
+    describe(model)
+    # Encoders are often published without the pooler, whose output few use.
+    absent = sorted(key for key in missing if "pooler" not in key.split("."))
     if absent:
         raise InputError(
             f"{name} has no weights for {absent[0]} and {len(absent) - 1} more. Is it another kind of checkpoint?"
@@ -171,13 +199,29 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         InputError: The file can't be read.
     """
+    found = _parsed(path)
+    return found if isinstance(found, dict) else {}
+
+
+def module_folders(directory: Path) -> set[str]:
+    """Return the folders of a sentence-transformers directory that belong to it, such as `1_Pooling`.
+
+    Raises:
+        InputError: The list of them can't be read.
+    """
+    modules = _parsed(directory / "modules.json")
+    paths = [module.get("path") for module in modules if isinstance(module, dict)] if isinstance(modules, list) else []
+    return {Path(path).parts[0] for path in paths if path}
+
+
+def _parsed(path: Path) -> Any:
+    """Return what a JSON file holds; None when there is no file."""
     if not path.is_file():
-        return {}
+        return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"Can't read {path}: {error}. Copy the checkpoint again.") from error
-    return found if isinstance(found, dict) else {}
 
 
 def _pooling(directory: Path) -> str | None:

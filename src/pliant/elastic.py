@@ -117,6 +117,7 @@ class Elastic:
                 self._views.popitem(last=False)
         return made
 
+    @torch.inference_mode(False)  # a cached view outlives the block in which it was first asked for
     def _make_view(self, cut: Cut) -> nn.Module:
         biases = [table.at(width) for table, width in zip(self._rest_biases, cut.widths, strict=True)]
         return view(self.model, self.anatomy, cut.widths, biases)

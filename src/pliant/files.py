@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from pliant.errors import InputError
+
+_FAILURES = (OSError, SafetensorError)
+"""What a full disk raises; safetensors has an error of its own for it."""
 
 
 @contextmanager
@@ -31,7 +36,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         _flush(temporary)
         temporary.chmod(0o666 & ~_umask())
         os.replace(temporary, target)
-    except OSError as error:
+    except _FAILURES as error:
         raise _unwritable(target, error) from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -60,17 +65,22 @@ def new_directory(path: str | Path) -> Iterator[Path]:
         if target.exists():
             target.rmdir()
         os.replace(temporary, target)
-    except OSError as error:
+    except _FAILURES as error:
         raise _unwritable(target, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def refuse_existing(path: Path) -> None:
-    """Raise `InputError` when something other than an empty directory already is at `path`."""
-    if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
-        return
-    if path.exists() or path.is_symlink():
+    """Raise `InputError` when something other than an empty directory already is at `path`, or nothing can be."""
+    if path.name in ("", ".."):
+        raise InputError(f"{str(path)!r} has no name of its own. Give the name of a directory to make.")
+    try:
+        present = path.exists() or path.is_symlink()
+        empty = path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    if present and not empty:
         raise InputError(f"{path} already exists and is left as it is. Remove it, or choose another place.")
 
 
@@ -94,6 +104,6 @@ def _umask() -> int:
     return current
 
 
-def _unwritable(path: Path, error: OSError) -> InputError:
-    reason = error.strerror or str(error)
+def _unwritable(path: Path, error: OSError | SafetensorError) -> InputError:
+    reason = (isinstance(error, OSError) and error.strerror) or str(error)
     return InputError(f"Can't write {path}: {reason}. Choose a place where you may write and that has room.")

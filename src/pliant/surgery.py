@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy, Site
 
+_OWN = ("_modules", "_parameters", "_buffers", "_forward")
+"""Beginnings of the names of the dictionaries that a view has for itself: the last are the forward hooks."""
+
 
 class Slot(NamedTuple):
     """A tensor that is cut with its site.
@@ -94,6 +97,7 @@ def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequ
     return tree.root
 
 
+@torch.inference_mode(False)
 def standalone(model: nn.Module) -> nn.Module:
     """Return a copy of a view with contiguous weights of its own."""
     own = copy.deepcopy(model)
@@ -138,7 +142,8 @@ class _ShallowTree:
 def _shallow(module: nn.Module) -> nn.Module:
     twin = object.__new__(type(module))
     attributes: Mapping[str, object] = module.__dict__
+    twin.__dict__.update(attributes)
     for name, value in attributes.items():
-        # Children, parameters, buffers and hooks of all sorts live in dictionaries.
-        twin.__dict__[name] = value.copy() if isinstance(value, dict) else value
+        if isinstance(value, dict) and name.startswith(_OWN):
+            twin.__dict__[name] = value.copy()
     return twin

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from pliant.checkpoint import Checkpoint
+from pliant.cli.console import check_positive
 from pliant.data import ImageBatches, TextBatches, check_enough, images, sample, texts
-from pliant.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,16 @@ class CalibrationData:
     """
 
     path: str
-    column: str | None
-    inputs: int
-    batch_size: int
-    max_tokens: int
-    seed: int
+    column: str | None = None
+    inputs: int = 4096
+    batch_size: int = 16
+    max_tokens: int = 64
+    seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuse sizes below one."""
         for name in ("inputs", "batch_size", "max_tokens"):
-            if getattr(self, name) < 1:
-                raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)} is too small: at least 1.")
+            check_positive(getattr(self, name), f"--{name.replace('_', '-')}")
 
     def batches(self, checkpoint: Checkpoint) -> TextBatches | ImageBatches:
         """Return the batches, made for the model when they are asked for.

@@ -46,8 +46,23 @@ def emit(result: Mapping[str, Any]) -> None:
 
 def show(what: Any, quiet: bool) -> None:
     """Print a table or a text on standard output, unless quiet."""
-    if not quiet:
+    if quiet:
+        return
+    # A text is printed as it is: a path may be long, and may hold brackets, which mean colours to rich.
+    if isinstance(what, str):
+        typer.echo(what)
+    else:
         Console().print(what)
+
+
+def check_positive(value: int, option: str) -> None:
+    """Refuse counts and lengths below one.
+
+    Raises:
+        InputError: `value` is below 1.
+    """
+    if value < 1:
+        raise InputError(f"{option} {value} is too small: at least 1.")
 
 
 def numbers(text: str, option: str) -> tuple[float, ...]:

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import typer
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from pliant.anatomy import Anatomy, Site
 from pliant.checkpoint import open_checkpoint
-from pliant.cli.console import Json, emit, progress, show
-from pliant.errors import InputError
+from pliant.cli.console import Json, check_positive, emit, progress, show
 from pliant.families import describe as describe_model
 
 
@@ -20,8 +20,8 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """Show a model's layers, how many units each has, and what they cost."""
-    if tokens is not None and tokens < 1:
-        raise InputError(f"--tokens {tokens} is too small: at least 1.")
+    if tokens is not None:
+        check_positive(tokens, "--tokens")
     with progress(quiet=True):
         checkpoint = open_checkpoint(model)
     anatomy = describe_model(checkpoint.model)
@@ -52,7 +52,7 @@ def _summary(model: str, anatomy: Anatomy, pooling: str, tokens: int | None) -> 
 def _table(model: str, anatomy: Anatomy, pooling: str, tokens: int) -> Table:
     prunable, total = anatomy.prunable_parameters, anatomy.total_parameters
     table = Table(
-        title=f"{model}: family {anatomy.family}, pooling {pooling}",
+        title=Text(f"{model}: family {anatomy.family}, pooling {pooling}"),
         caption=(
             f"{anatomy.units:,} units. {prunable:,} of {total:,} parameters are prunable ({prunable / total:.0%}). "
             f"{anatomy.macs(tokens) / 1e9:.2f} G MACs for an input of {tokens} tokens."

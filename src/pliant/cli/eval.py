@@ -12,7 +12,7 @@ from pliant.artefacts import load_elastic
 from pliant.batches import Batch
 from pliant.checkpoint import DEMO_MODEL, Checkpoint, open_checkpoint
 from pliant.cli.calibration import CalibrationData
-from pliant.cli.console import Json, Quiet, Report, emit, numbers, progress, show
+from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
 from pliant.data import ImageBatches, TextBatches, images, pairs, sample, texts
 from pliant.elastic import Elastic
 from pliant.errors import InputError
@@ -63,6 +63,8 @@ def evaluate(
     """Measure what each size keeps, as a table, a plot and a report."""
     sizes = numbers(sparsity, "--sparsity")
     rivals = _rivals(against)
+    for value, option in ((inputs, "--inputs"), (batch_size, "--batch-size"), (max_tokens, "--max-tokens")):
+        check_positive(value, option)
     with progress(quiet or as_json) as advance:
         advance("loading", 0)
         checkpoint, ranking = load_elastic(directory)
@@ -70,7 +72,8 @@ def evaluate(
         sources = _calibration(ranking, calibration) if rivals else None
         elastic = Elastic(checkpoint.model, ranking)
         kept = Kept.of(elastic, sizes)
-        to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, str(ranking.provenance["model"]))
+        name = str(ranking.provenance.get("model", directory))
+        to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, name)
         curves = [to_measure.curve(elastic, str(ranking.provenance["ranker"]), advance)]
         for rival in rivals:
             assert sources is not None
@@ -144,12 +147,15 @@ def _inputs(
         return Inputs(name, task) if "retrieval" in wanted else Inputs(name, None, task.queries + task.documents)
     if data is None:
         raise InputError("There is nothing to measure on. Pass --data PATH: texts, a table or a folder of images.")
+    read_pairs = checkpoint.inputs == "text" and "retrieval" in wanted
+    if read_pairs and columns[0] is not None and columns[1] is not None:
+        return Inputs(data, _pair_task(data, columns[0], columns[1], count))
+    if any(columns) or "fidelity" not in wanted:
+        raise InputError(
+            "Retrieval needs a model of texts, --query-column and --document-column together, and retrieval in --tasks."
+        )
     if checkpoint.inputs == "image":
         return Inputs(data, None, tuple(str(path) for path in sample(images(data), count, seed=0)))
-    if columns[0] is not None and columns[1] is not None and "retrieval" in wanted:
-        return Inputs(data, _pair_task(data, columns[0], columns[1], count))
-    if any(columns):
-        raise InputError("Retrieval needs --query-column and --document-column together, and retrieval in --tasks.")
     return Inputs(data, None, tuple(sample(texts(data, column), count, seed=0)))
 
 
@@ -177,7 +183,7 @@ def _calibration(ranking: Ranking, path: str | None) -> CalibrationData:
     used = ranking.provenance.get("calibration")
     if used is None and path is None:
         raise InputError("The ranking doesn't say what it was made from. Pass --calibration PATH for --against.")
-    source = CalibrationData(**used) if used is not None else CalibrationData(str(path), None, 4096, 16, 64, 0)
+    source = CalibrationData(**used) if used is not None else CalibrationData(str(path))
     return source if path is None else replace(source, path=path, column=None)
 
 

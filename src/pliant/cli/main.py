@@ -3,7 +3,7 @@
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -16,7 +16,10 @@ from pliant.cli.rank import rank
 from pliant.errors import PliantError
 
 _USAGE_ERROR = 2
-_INTERRUPTED, _TERMINATED = 130, 143
+_STOPPED = {signal.SIGINT: "Interrupted", signal.SIGTERM: "Terminated"}
+
+# By version, typer imports click or carries it inside itself; the base of its usage errors is found here either way.
+_UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
 
 app = typer.Typer(
     help="Make a pretrained transformer encoder elastic: rank its units once, then run it at any size.",
@@ -30,25 +33,38 @@ app.command("eval")(evaluate)
 app.command()(cut)
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM, as an exception that runs every `finally` on its way out."""
+class _Stopped(BaseException):
+    """A signal, as an exception that runs every `finally` on its way out.
+
+    No KeyboardInterrupt: typer would end the process on it without a word, and with one status for both signals.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = signal.Signals(number)
+        super().__init__(_STOPPED[self.number])
 
 
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    raise _Terminated
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Stopped(number)
 
 
 def main() -> None:
     """Run the command line; a user's mistake ends with one message on standard error and exit status 2."""
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in _STOPPED:
+        # Who starts a command in the background, or by nohup, may want a signal ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
     try:
-        app()
+        status = app(sys.argv[1:] or ["--help"], prog_name="pliant", standalone_mode=False)
     except PliantError as error:
         _fail(str(error), _USAGE_ERROR)
-    except _Terminated:
-        _fail("Terminated. If this was a ranking, the same command with --resume goes on with it.", _TERMINATED)
-    except KeyboardInterrupt:
-        _fail("Interrupted. If this was a ranking, the same command with --resume goes on with it.", _INTERRUPTED)
+    except _UsageError as error:
+        command = error.ctx.command_path if error.ctx else "pliant"
+        _fail(f"{error.format_message().rstrip('.')}. Try: {command} --help", _USAGE_ERROR)
+    except _Stopped as stopped:
+        message = f"{stopped}. If this was a ranking, the same command with --resume goes on with it."
+        _fail(message, 128 + stopped.number)
+    sys.exit(status)
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -1,6 +1,8 @@
 """`pliant rank`: from a model and some data to an elastic directory."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -32,18 +34,17 @@ def rank(
     rest: Annotated[str, typer.Option(help="What stands in for removed units: mean or zero.")] = "mean",
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "default",
     steps: Annotated[int | None, typer.Option(help="Steps of the search, in place of the preset's.")] = None,
-    inputs: Annotated[int, typer.Option(help="At most so many inputs, drawn at random.")] = 4096,
-    batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = 16,
-    max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = 64,
+    inputs: Annotated[int, typer.Option(help="At most so many inputs, drawn at random.")] = CalibrationData.inputs,
+    batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = CalibrationData.batch_size,
+    max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = CalibrationData.max_tokens,
     seed: Annotated[int, typer.Option(help="One seed gives one ranking.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted ranking.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Rank every neuron and head of a model once, and write an elastic directory that runs at any size."""
-    unfinished = _claim(out, resume)
     source = CalibrationData(data, column, inputs, batch_size, max_tokens, seed)
-    with progress(quiet or as_json) as report:
+    with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
         report("loading", 0)
         checkpoint = open_checkpoint(model)
         describe(checkpoint.model)
@@ -62,9 +63,8 @@ def rank(
             resume=resume,
             watch=_watch(report, steps or PRESETS.get(preset, PRESETS["default"]).steps),
         )
-    ranking = _with_origin(ranking, checkpoint, source)
-    write_elastic(out, checkpoint, ranking)
-    shutil.rmtree(unfinished, ignore_errors=True)
+        ranking = _with_origin(ranking, checkpoint, source)
+        write_elastic(out, checkpoint, ranking)
     if as_json:
         story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
         emit({"directory": str(out), "fingerprint": ranking.fingerprint, **story})
@@ -72,21 +72,36 @@ def rank(
         show(f"{out} holds the elastic model. Next: pliant eval {out}", quiet)
 
 
-def _claim(out: Path, resume: bool) -> Path:
-    """Return the directory for unfinished work beside `out`, once it is sure that both can be used."""
+@contextmanager
+def _unfinished(out: Path, resume: bool) -> Iterator[Path]:
+    """Yield a directory beside `out` for unfinished work; afterwards it is only there if it holds some."""
     refuse_existing(out)
     unfinished = out.with_name(f"{out.name}.partial")
-    if (unfinished / _SEARCH).exists() and not resume:
-        raise InputError(
-            f"{unfinished} holds an unfinished ranking. Go on with it by --resume, or remove it to start anew."
-        )
+    absent = [folder for folder in unfinished.parents if not folder.exists()]
     try:
+        _claim(unfinished, resume)
+        yield unfinished
+        shutil.rmtree(unfinished, ignore_errors=True)
+    finally:
+        # From the inside to the outside, up to the first that something is in.
+        with suppress(OSError):
+            for folder in (unfinished, *absent):
+                folder.rmdir()
+
+
+def _claim(unfinished: Path, resume: bool) -> None:
+    """Make the directory for unfinished work, once it is sure that it can be used."""
+    try:
+        present = (unfinished / _SEARCH).exists()
         unfinished.mkdir(parents=True, exist_ok=True)
         (unfinished / ".writable").touch()
         (unfinished / ".writable").unlink()
     except OSError as error:
-        raise InputError(f"Can't write beside {out}: {error.strerror}. Choose another --out.") from error
-    return unfinished
+        raise InputError(f"Can't write {unfinished}: {error.strerror}. Choose another --out.") from error
+    if present and not resume:
+        raise InputError(
+            f"{unfinished} holds an unfinished ranking. Go on with it by --resume, or remove it to start anew."
+        )
 
 
 def _rest(name: str) -> Rest:

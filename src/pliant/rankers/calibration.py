@@ -52,10 +52,16 @@ class Stream:
     def _reread(self, first: int) -> Iterator[Batch]:
         position = 0
         while True:
+            start = position
             for batch in islice(self._source, self._skipped, None):
                 if position >= first:
                     yield batch
                 position += 1
+            if position == start:
+                raise InputError(
+                    f"The calibration batches, a {type(self._source).__name__}, were empty when read again. "
+                    "Pass a list, or an iterator, which is read only once."
+                )
 
     def _replayed(self, first: int) -> Iterator[Batch]:
         assert self._rest is not None
