@@ -44,7 +44,10 @@ ALLOWED = {
 }
 
 # Neither may reach the other, not even through third modules: they meet only in Ranking.
-SEPARATE = (("rankers", "gates", "objectives"), ("surgery", "rest_bias", "elastic", "checkpoint", "artefacts", "export", "serve"))
+SEPARATE = (
+    ("rankers", "gates", "objectives"),
+    ("surgery", "rest_bias", "elastic", "checkpoint", "artefacts", "export", "serve"),
+)
 
 # Third-party packages that a module may import at its top. All others wait inside the function that needs them.
 EAGER = {"torch", "numpy", "safetensors", "typer", "rich"}

@@ -1,0 +1,47 @@
+"""Rankings and elastic models of the specimens, made once, and the masks that a cut stands for."""
+
+from functools import cache
+from typing import Any
+
+import torch
+from contracts.models import Specimen, by_name, spread
+from torch import Tensor
+
+from pliant.anatomy import Anatomy
+from pliant.budget import Alignment, Cut
+from pliant.elastic import Elastic
+from pliant.rankers.rank import rank
+from pliant.ranking import Ranking, Rest
+
+
+@cache
+def ranked(name: str, rest: Rest = "mean", ranker: str = "random") -> Ranking:
+    """A ranking of the specimen's model; random scores cut every site somewhere else."""
+    specimen = by_name(name)
+    return rank(specimen.model(), specimen.batches(), ranker=ranker, rest=rest, objective=spread)
+
+
+@cache
+def elastic(name: str, rest: Rest = "mean", neurons: int = 8) -> Elastic:
+    """One Elastic for many tests, which must leave it as it is."""
+    return fresh_elastic(by_name(name), rest, neurons)
+
+
+def fresh_elastic(specimen: Specimen, rest: Rest = "mean", neurons: int = 8) -> Elastic:
+    return Elastic(specimen.model(), ranked(specimen.name, rest), alignment=Alignment(neurons=neurons))
+
+
+def masks_of(anatomy: Anatomy, ranking: Ranking, cut: Cut) -> Tensor:
+    """Ones for the best units of each site, as many as the cut keeps, and zeros for the others."""
+    masks = torch.zeros(anatomy.units)
+    for (_, units), width in zip(anatomy.slices(), cut.widths, strict=True):
+        best = torch.argsort(ranking.scores[units], descending=True, stable=True)[:width]
+        masks[units][best] = 1
+    return masks
+
+
+def assert_equal_outputs(mine: Any, other: Any, tolerance: float = 1e-5) -> None:
+    """Compare every tensor that two calls returned."""
+    assert mine.keys() == other.keys()
+    for name in mine:
+        torch.testing.assert_close(mine[name], other[name], atol=tolerance, rtol=0)

@@ -1,0 +1,135 @@
+"""What a cut costs, counted independently: parameters from the module, multiply-accumulates from its operations."""
+
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from contracts.elastics import elastic, ranked
+from contracts.models import IMAGES, SPECIMENS, TEXT, Specimen, by_name, sentences
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from pliant.cost import cost_of
+from pliant.elastic import Elastic
+from pliant.families import describe
+
+SPARSITIES = (0.0, 0.1, 0.35, 0.6, 0.75)
+
+specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def macs(model: nn.Module, batch: dict[str, Any]) -> int:
+    """Half the floating-point operations: the counter says 2 for each multiply-accumulate."""
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(**batch)
+    return counter.get_total_flops() // 2
+
+
+@specimens
+@pytest.mark.parametrize("neurons", [1, 8])
+def test_parameters_are_what_cost_says(specimen: Specimen, neurons: int) -> None:
+    whole = elastic(specimen.name, "mean", neurons)
+    full = parameters(specimen.model())
+    assert whole.anatomy.total_parameters == full
+    for sparsity in SPARSITIES:
+        cut = whole.plan(sparsity=sparsity)
+        cost = whole.cost(cut)
+        assert parameters(whole.cut(sparsity=sparsity)) == cost.parameters
+        assert parameters(whole.view(cut)) == cost.parameters
+        assert cost.sparsity == (full - cost.parameters) / whole.anatomy.prunable_parameters
+        assert cost.sparsity >= sparsity
+
+
+@specimens
+def test_one_unit_costs_its_parameters(specimen: Specimen) -> None:
+    whole = elastic(specimen.name, "mean", 1)
+    widths = [site.units for site in whole.anatomy.sites]
+    for index, site in enumerate(whole.anatomy.sites):
+        fewer = tuple(width - (index == other) for other, width in enumerate(widths))
+        removed = whole.anatomy.total_parameters - cost_of(whole.anatomy, fewer).parameters
+        assert removed == site.unit_parameters
+
+
+@pytest.mark.parametrize("specimen", TEXT, ids=lambda specimen: specimen.name)
+@pytest.mark.parametrize("tokens", [1, 9, 38])
+def test_macs_of_texts(specimen: Specimen, tokens: int) -> None:
+    whole = Elastic(specimen.model(attention="eager"), ranked(specimen.name))
+    batch = specimen.padded(sentences([tokens, tokens], seed=0, first=2))
+    assert macs(whole.model, batch) == 2 * whole.anatomy.macs(tokens)
+    for sparsity in SPARSITIES:
+        counted = macs(whole.at(sparsity=sparsity), batch)
+        assert counted == 2 * whole.cost(whole.plan(sparsity=sparsity), tokens).macs
+
+
+@pytest.mark.parametrize("specimen", IMAGES, ids=lambda specimen: specimen.name)
+def test_macs_of_images(specimen: Specimen) -> None:
+    whole = Elastic(specimen.model(attention="eager"), ranked(specimen.name))
+    for size in specimen.sizes:
+        batch = specimen.images(size, count=2)
+        tokens = whole.model(**batch).last_hidden_state.shape[1]
+        assert macs(whole.model, batch) == 2 * whole.anatomy.macs(tokens)
+        for sparsity in SPARSITIES:
+            counted = macs(whole.at(sparsity=sparsity), batch)
+            assert counted == 2 * whole.cost(whole.plan(sparsity=sparsity), tokens).macs
+
+
+@pytest.mark.parametrize("specimen", IMAGES, ids=lambda specimen: specimen.name)
+def test_native_tokens_of_images(specimen: Specimen) -> None:
+    model = specimen.model()
+    tokens = model(**specimen.images(specimen.sizes[0])).last_hidden_state.shape[1]
+    assert describe(model).native_tokens == tokens
+
+
+@pytest.mark.parametrize("specimen", TEXT, ids=lambda specimen: specimen.name)
+def test_native_tokens_of_texts_are_the_most_that_fit(specimen: Specimen) -> None:
+    model = specimen.model()
+    native = describe(model).native_tokens
+    assert len(model(**specimen.padded(sentences([native], seed=0, first=2)))) > 0
+    with pytest.raises((RuntimeError, IndexError)):
+        model(**specimen.padded(sentences([native + 1], seed=0, first=2)))
+
+
+@pytest.mark.parametrize("name", ["bert", "dinov2-gated"])
+def test_the_budget_in_macs_holds_for_the_counted_ones(name: str) -> None:
+    specimen = by_name(name)
+    whole = Elastic(specimen.model(attention="eager"), ranked(name))
+    batch = specimen.batch(count=1)
+    tokens = next(iter(whole.model(**batch).values())).shape[1]
+    limit = whole.anatomy.macs(tokens) * 6 // 10
+    counted = macs(whole.at(macs=limit, tokens=tokens), batch)
+    assert 0.8 * limit < counted <= limit
+
+
+HEADS = (
+    ("bert", "BertForTokenClassification"),
+    ("bert", "BertForQuestionAnswering"),
+    ("bert", "BertForMaskedLM"),
+    ("bert", "BertForPreTraining"),
+    ("roberta", "RobertaForSequenceClassification"),
+    ("roberta", "RobertaForTokenClassification"),
+    ("electra", "ElectraForPreTraining"),
+    ("electra", "ElectraForSequenceClassification"),
+    ("vit", "ViTForImageClassification"),
+    ("deit", "DeiTForImageClassificationWithTeacher"),
+    ("dinov2", "Dinov2ForImageClassification"),
+)
+
+
+@pytest.mark.parametrize(("name", "head"), HEADS, ids=lambda value: value)
+def test_macs_with_a_head(name: str, head: str) -> None:
+    """Some heads read one vector, others every token."""
+    specimen = by_name(name)
+    config = specimen.config_class(**specimen.options, attn_implementation="eager")
+    model = getattr(transformers, head)(config).eval()
+    anatomy = describe(model)
+    batch = (
+        specimen.padded(sentences([9], 0, first=2)) if specimen.reads_text else specimen.images(specimen.sizes[0], 0, 1)
+    )
+    tokens = 9 if specimen.reads_text else anatomy.native_tokens
+    assert macs(model, batch) == anatomy.macs(tokens)
+    assert parameters(model) == anatomy.total_parameters

@@ -1,0 +1,161 @@
+"""What each supported model must prove: a cut is the masked model, in every form that it can take."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from contracts.elastics import assert_equal_outputs, elastic, fresh_elastic, masks_of, ranked
+from contracts.models import IMAGES, SPECIMENS, TEXT, Specimen
+
+from pliant.artefacts import load_cut, write_cut
+from pliant.checkpoint import Checkpoint
+from pliant.elastic import load
+from pliant.families import describe
+from pliant.gates import gated
+from pliant.ranking import Rest
+
+SPARSITIES = (0.1, 0.35, 0.6, 0.75)
+ALIGNMENTS = (1, 8)
+
+specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+rests = pytest.mark.parametrize("rest", ["mean", "zero"])
+alignments = pytest.mark.parametrize("neurons", ALIGNMENTS)
+
+
+@pytest.fixture(autouse=True)
+def no_gradients() -> object:
+    with torch.no_grad():
+        yield
+
+
+@specimens
+def test_family_and_sites(specimen: Specimen) -> None:
+    anatomy = describe(specimen.model())
+    assert anatomy.family == specimen.family
+    assert [site.kind for site in anatomy.sites] == ["heads", "neurons"] * 2
+    assert [site.layer for site in anatomy.sites] == [0, 0, 1, 1]
+    assert len({site.name for site in anatomy.sites}) == 4
+    assert all(site.units == 4 and site.width == 8 for site in anatomy.sites if site.kind == "heads")
+
+
+@specimens
+@rests
+@alignments
+def test_the_full_budget_is_the_original(specimen: Specimen, rest: Rest, neurons: int) -> None:
+    original = specimen.model()(**specimen.batch())
+    whole = elastic(specimen.name, rest, neurons)
+    assert_equal_outputs(whole.at(sparsity=0)(**specimen.batch()), original)
+    assert_equal_outputs(whole.cut(sparsity=0)(**specimen.batch()), original)
+    assert_equal_outputs(whole.model(**specimen.batch()), original)
+
+
+@specimens
+@rests
+@alignments
+def test_masked_is_view_is_cut(specimen: Specimen, rest: Rest, neurons: int) -> None:
+    model, batch = specimen.model(), specimen.batch(seed=7)
+    whole, ranking, anatomy = elastic(specimen.name, rest, neurons), ranked(specimen.name, rest), describe(model)
+    outputs = []
+    for sparsity in SPARSITIES:
+        with gated(model, anatomy, ranking.rest) as gates:
+            gates.masks = masks_of(anatomy, ranking, whole.plan(sparsity=sparsity))
+            masked = model(**batch)
+        assert_equal_outputs(whole.at(sparsity=sparsity)(**batch), masked)
+        assert_equal_outputs(whole.cut(sparsity=sparsity)(**batch), masked)
+        outputs.append(next(iter(masked.values())))
+    # Otherwise the equalities above would say nothing.
+    assert all((one - other).abs().max() > 1e-3 for one, other in pairwise(outputs))
+
+
+@specimens
+def test_the_kind_of_rest_matters(specimen: Specimen) -> None:
+    batch = specimen.batch()
+    mean, zero = (elastic(specimen.name, rest).at(sparsity=0.5)(**batch) for rest in ("mean", "zero"))
+    assert (next(iter(mean.values())) - next(iter(zero.values()))).abs().max() > 1e-3
+
+
+@specimens
+@rests
+def test_saved_and_reloaded(specimen: Specimen, rest: Rest, tmp_path: Path) -> None:
+    whole, batch = fresh_elastic(specimen, rest), specimen.batch()
+    before = [whole.at(sparsity=sparsity)(**batch) for sparsity in SPARSITIES]
+    whole.save(tmp_path / "elastic")
+    again = load(tmp_path / "elastic")
+    for sparsity, expected in zip(SPARSITIES, before, strict=True):
+        assert_equal_outputs(again.at(sparsity=sparsity)(**batch), expected)
+        assert_equal_outputs(whole.at(sparsity=sparsity)(**batch), expected, tolerance=0)
+    stock = specimen.model_class.from_pretrained(tmp_path / "elastic").eval()
+    assert_equal_outputs(stock(**batch), specimen.model()(**batch))
+
+
+@specimens
+@alignments
+def test_a_cut_saved_and_reloaded(specimen: Specimen, neurons: int, tmp_path: Path) -> None:
+    whole, batch = elastic(specimen.name, "mean", neurons), specimen.batch()
+    full = specimen.model()
+    full.save_pretrained(tmp_path / "full")
+    inputs = "text" if specimen.reads_text else "image"
+    checkpoint = Checkpoint("tiny", tmp_path / "full", full, inputs, None, 40)
+    cut = whole.cut(sparsity=0.6)
+    write_cut(tmp_path / "cut", cut, whole.plan(sparsity=0.6).widths, checkpoint)
+    again = load_cut(tmp_path / "cut")
+    assert_equal_outputs(again(**batch), cut(**batch), tolerance=0)
+    assert [p.shape for p in again.parameters()] == [p.shape for p in cut.parameters()]
+
+
+@specimens
+@alignments
+def test_cuts_are_nested(specimen: Specimen, neurons: int) -> None:
+    whole = elastic(specimen.name, "mean", neurons)
+    cuts = [whole.plan(sparsity=step / 100) for step in range(0, 76, 3)]
+    assert all(smaller.is_inside(larger) for larger, smaller in pairwise(cuts))
+    assert cuts[0] != cuts[-1]
+    for larger, smaller in ((cuts[0], cuts[9]), (cuts[9], cuts[-1])):
+        big, small = whole.view(larger), whole.view(smaller)
+        for name, parameter in small.named_parameters():
+            if name not in {f"{site.consumer}.bias" for site in whole.anatomy.sites}:
+                kept = tuple(slice(0, length) for length in parameter.shape)
+                assert torch.equal(big.get_parameter(name)[kept], parameter), name
+
+
+@pytest.mark.parametrize("specimen", IMAGES, ids=lambda specimen: specimen.name)
+def test_images_of_every_size(specimen: Specimen) -> None:
+    model, whole, ranking = specimen.model(), elastic(specimen.name), ranked(specimen.name)
+    for size in specimen.sizes:
+        for count in (1, 2):
+            batch = specimen.images(size, count=count)
+            with gated(model, whole.anatomy, ranking.rest) as gates:
+                gates.masks = masks_of(whole.anatomy, ranking, whole.plan(sparsity=0.5))
+                masked = model(**batch)
+            assert_equal_outputs(whole.at(sparsity=0.5)(**batch), masked)
+
+
+@pytest.mark.parametrize("specimen", TEXT, ids=lambda specimen: specimen.name)
+@pytest.mark.parametrize("length", [1, 2, 13, 38])
+def test_texts_of_every_length(specimen: Specimen, length: int) -> None:
+    model, whole, ranking = specimen.model(), elastic(specimen.name), ranked(specimen.name)
+    generator = torch.Generator().manual_seed(length)
+    text = torch.randint(2, 60, (length,), generator=generator)
+    batch = specimen.padded([text])
+    with gated(model, whole.anatomy, ranking.rest) as gates:
+        gates.masks = masks_of(whole.anatomy, ranking, whole.plan(sparsity=0.5))
+        masked = model(**batch)
+    assert_equal_outputs(whole.at(sparsity=0.5)(**batch), masked)
+    assert_equal_outputs(whole.cut(sparsity=0.5)(**batch), masked)
+
+
+@specimens
+def test_bfloat16(specimen: Specimen) -> None:
+    """Within 0.1 where outputs are about one: bfloat16 keeps 8 bits, through two layers, summed in another order."""
+    from pliant.elastic import Elastic
+
+    ranking = ranked(specimen.name)
+    batch = {name: value.bfloat16() if name == "pixel_values" else value for name, value in specimen.batch().items()}
+    whole = Elastic(specimen.model().bfloat16(), ranking)
+    expected = elastic(specimen.name).at(sparsity=0.5)(**specimen.batch())
+    for model in (whole.at(sparsity=0.5), whole.cut(sparsity=0.5)):
+        outputs = model(**batch)
+        assert all(parameter.dtype == torch.bfloat16 for parameter in model.parameters())
+        assert all(value.dtype == torch.bfloat16 for value in outputs.values())
+        assert_equal_outputs({name: value.float() for name, value in outputs.items()}, dict(expected), tolerance=0.1)

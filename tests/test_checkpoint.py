@@ -1,0 +1,154 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cli.specimens import edit_json, image_model, inputs, save, text_model
+from safetensors.torch import load_file
+from transformers import BertConfig, BertModel
+
+from pliant.checkpoint import (
+    CHECKPOINT_FILES,
+    UNWANTED_FOLDERS,
+    model_class,
+    module_folders,
+    open_checkpoint,
+    read_json,
+)
+from pliant.errors import ArtefactError, InputError
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return text_model(tmp_path / "model")
+
+
+def test_a_text_checkpoint(model: Path) -> None:
+    checkpoint = open_checkpoint(str(model))
+    assert (checkpoint.name, checkpoint.directory) == (str(model), model)
+    assert (checkpoint.inputs, checkpoint.pooling, checkpoint.max_tokens) == ("text", None, 40)
+    assert not checkpoint.model.training
+    expected = BertModel.from_pretrained(model).eval()
+    assert torch.equal(checkpoint.model(**inputs()).last_hidden_state, expected(**inputs()).last_hidden_state)
+    assert checkpoint.preprocessor()("the cat")["input_ids"] == [2, 5, 7, 3]
+
+
+def test_an_image_checkpoint(tmp_path: Path) -> None:
+    from PIL import Image
+
+    checkpoint = open_checkpoint(str(image_model(tmp_path / "model")))
+    assert (checkpoint.inputs, checkpoint.pooling) == ("image", None)
+    pixels = checkpoint.preprocessor()(images=[Image.new("RGB", (9, 5))], return_tensors="pt")["pixel_values"]
+    assert list(pixels.shape) == [1, 3, 24, 24]
+
+
+def test_a_model_keeps_its_own_dtype(tmp_path: Path) -> None:
+    config = BertConfig(vocab_size=9, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    save(BertModel(config).bfloat16(), tmp_path / "half")
+    assert open_checkpoint(str(tmp_path / "half")).model.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("config", "pooling"),
+    [
+        ('{"pooling_mode_cls_token": true}', "cls"),
+        ('{"pooling_mode_mean_tokens": true, "pooling_mode_cls_token": false}', "mean"),
+        ('{"pooling_mode_lasttoken": true}', "last"),
+        ('{"pooling_mode": "cls"}', "cls"),
+        ('{"pooling_mode_max_tokens": true}', None),
+        ("{}", None),
+    ],
+)
+def test_the_pooling_of_sentence_transformers(model: Path, config: str, pooling: str | None) -> None:
+    (model / "1_Pooling").mkdir()
+    (model / "1_Pooling" / "config.json").write_text(config)
+    assert open_checkpoint(str(model)).pooling == pooling
+
+
+@pytest.mark.parametrize(("longest", "expected"), [(12, 12), (400, 40), (None, 40)])
+def test_the_longest_text(model: Path, longest: int | None, expected: int) -> None:
+    if longest is not None:
+        (model / "sentence_bert_config.json").write_text(f'{{"max_seq_length": {longest}}}')
+    assert open_checkpoint(str(model)).max_tokens == expected
+
+
+def test_a_name_on_the_hub(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def download(name: str, *, allow_patterns: list[str], ignore_patterns: list[str]) -> str:
+        asked.append((name, allow_patterns, ignore_patterns))
+        return str(model)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    checkpoint = open_checkpoint("someone/model")
+    assert (checkpoint.name, checkpoint.directory) == ("someone/model", model)
+    [(name, wanted, unwanted)] = asked
+    assert name == "someone/model"
+    assert wanted == [f"*{suffix}" for suffix in CHECKPOINT_FILES] and not any("bin" in each for each in wanted)
+    assert unwanted == [f"{folder}/*" for folder in UNWANTED_FOLDERS]
+
+
+def test_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(*_: object, **__: object) -> str:
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    with pytest.raises(InputError, match=r"No model 'someone/model'.*no route to host.*Pass a checkpoint's directory"):
+        open_checkpoint("someone/model")
+
+
+def test_a_pickle_is_never_opened(tmp_path: Path, model: Path) -> None:
+    class Harm:
+        def __reduce__(self) -> tuple[Any, tuple[str]]:
+            return os.mkdir, (str(tmp_path / "harm"),)
+
+    torch.save({"weight": Harm()}, model / "pytorch_model.bin")
+    open_checkpoint(str(model))
+    (model / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"model\.safetensors"):
+        open_checkpoint(str(model))
+    assert not (tmp_path / "harm").exists()
+
+
+def test_weights_of_other_shapes_are_named(model: Path) -> None:
+    edit_json(model / "config.json", max_position_embeddings=41)
+    expected = (
+        r"has weights \[40, 32\] for embeddings\.position_embeddings\.weight, but its config\.json says \[41, 32\]"
+    )
+    with pytest.raises(InputError, match=expected):
+        open_checkpoint(str(model))
+
+
+def test_a_class_is_found_by_name() -> None:
+    assert model_class("BertModel") is BertModel
+    for name in ("BertConfig", "NoSuchModel", "__name__"):
+        with pytest.raises(ArtefactError, match=f"no model '{name}'"):
+            model_class(name)
+
+
+def test_json_files(tmp_path: Path) -> None:
+    assert read_json(tmp_path / "none.json") == {}
+    (tmp_path / "list.json").write_text("[1]")
+    assert read_json(tmp_path / "list.json") == {}
+    (tmp_path / "broken.json").write_bytes(b'{"a": ')
+    with pytest.raises(InputError, match=r"Can't read .*broken\.json"):
+        read_json(tmp_path / "broken.json")
+
+
+def test_module_folders(tmp_path: Path) -> None:
+    assert module_folders(tmp_path) == set()
+    (tmp_path / "modules.json").write_text(
+        '[{"path": ""}, {"path": "1_Pooling"}, {"path": "2_Dense/inner"}, {"idx": 3}]'
+    )
+    assert module_folders(tmp_path) == {"1_Pooling", "2_Dense"}
+    (tmp_path / "modules.json").write_text('{"path": "x"}')
+    assert module_folders(tmp_path) == set()
+
+
+def test_opening_changes_no_file(model: Path) -> None:
+    before = load_file(model / "model.safetensors")
+    names = sorted(path.name for path in model.iterdir())
+    open_checkpoint(str(model)).preprocessor()
+    assert sorted(path.name for path in model.iterdir()) == names
+    assert all(torch.equal(before[name], tensor) for name, tensor in load_file(model / "model.safetensors").items())

@@ -1,0 +1,225 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from contracts.models import SPECIMENS, Specimen, by_name
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from pliant.errors import ArtefactError, InputError
+from pliant.families import describe
+from pliant.ranking import FORMAT, Ranking, fingerprint
+from pliant.surgery import reorder_
+
+specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+
+
+def made(**changes: Any) -> Ranking:
+    fields: dict[str, Any] = {
+        "scores": torch.tensor([0.5, -1.0, 0.25]),
+        "rest": (torch.tensor([1.0, 2.0]), torch.tensor([3.0])),
+        "rest_kind": "mean",
+        "fingerprint": "abc",
+        "provenance": {"ranker": "tést", "losses": [0.5, 0.25], "seed": 0},
+    }
+    return Ranking(**{**fields, **changes})
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    made().save(tmp_path / "ranking.safetensors")
+    return tmp_path / "ranking.safetensors"
+
+
+def assert_same(one: Ranking, other: Ranking) -> None:
+    assert torch.equal(one.scores, other.scores)
+    assert len(one.rest) == len(other.rest)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(one.rest, other.rest, strict=True))
+    assert (one.rest_kind, one.fingerprint, one.provenance) == (other.rest_kind, other.fingerprint, other.provenance)
+
+
+def test_saved_and_loaded(saved: Path) -> None:
+    assert_same(Ranking.load(saved), made())
+    assert_same(Ranking.load(str(saved)), made())
+
+
+def test_many_sites_keep_their_order(tmp_path: Path) -> None:
+    rest = tuple(torch.full((2,), float(site)) for site in range(12))
+    made(rest=rest).save(tmp_path / "ranking")
+    assert [values[0].item() for values in Ranking.load(tmp_path / "ranking").rest] == list(range(12))
+
+
+def test_views_can_be_saved(tmp_path: Path) -> None:
+    strided = torch.arange(6.0)[::2]
+    made(scores=strided).save(tmp_path / "ranking")
+    assert Ranking.load(tmp_path / "ranking").scores.tolist() == [0, 2, 4]
+
+
+def test_saving_replaces_in_one_step(saved: Path) -> None:
+    made(scores=torch.zeros(3)).save(saved)
+    assert Ranking.load(saved).scores.tolist() == [0, 0, 0]
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_every_length_of_a_truncated_file(saved: Path) -> None:
+    whole = saved.read_bytes()
+    for length in range(len(whole)):
+        saved.write_bytes(whole[:length])
+        with pytest.raises(ArtefactError):
+            Ranking.load(saved)
+
+
+@pytest.mark.parametrize("bit", [0, 5, 7])
+def test_every_flipped_bit(bit: int, saved: Path) -> None:
+    """A damaged file is refused, or (a flip in the header's blank filling, say) means what it did."""
+    whole = bytearray(saved.read_bytes())
+    refused = 0
+    for position in range(len(whole)):
+        whole[position] ^= 1 << bit
+        saved.write_bytes(whole)
+        whole[position] ^= 1 << bit
+        try:
+            assert_same(Ranking.load(saved), made())
+        except ArtefactError:
+            refused += 1
+    assert refused > 0.9 * len(whole)
+
+
+def test_a_flipped_byte_in_the_scores(saved: Path) -> None:
+    whole = bytearray(saved.read_bytes())
+    for position in range(len(whole) - 24, len(whole)):
+        flipped = bytearray(whole)
+        flipped[position] ^= 1
+        saved.write_bytes(flipped)
+        with pytest.raises(ArtefactError, match="checksum"):
+            Ranking.load(saved)
+
+
+def rewrite(path: Path, **changes: str) -> None:
+    """Write the file anew with another header; None takes an entry away."""
+    with safe_open(path, framework="pt") as file:
+        metadata: dict[str, str] = {**file.metadata(), **changes}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    save_file(tensors, path, metadata={key: value for key, value in metadata.items() if value})
+
+
+def header(path: Path) -> dict[str, Any]:
+    with safe_open(path, framework="pt") as file:
+        return json.loads(file.metadata()["pliant"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"rest_kind": "zero"}, {"fingerprint": "other"}, {"provenance": {}}],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_edited_header(change: dict[str, Any], saved: Path) -> None:
+    rewrite(saved, pliant=json.dumps({**header(saved), **change}, sort_keys=True))
+    with pytest.raises(ArtefactError, match="checksum"):
+        Ranking.load(saved)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7", '"text"', "{}", '{"format": "1"}', "null"])
+def test_a_header_that_is_none(text: str, saved: Path) -> None:
+    rewrite(saved, pliant=text)
+    with pytest.raises(ArtefactError, match="damaged header"):
+        Ranking.load(saved)
+
+
+def test_without_a_checksum(saved: Path) -> None:
+    rewrite(saved, sha256="")
+    with pytest.raises(ArtefactError, match="checksum"):
+        Ranking.load(saved)
+
+
+def test_a_newer_format(saved: Path) -> None:
+    rewrite(saved, pliant=json.dumps({**header(saved), "format": FORMAT + 1}))
+    with pytest.raises(ArtefactError, match=rf"format {FORMAT + 1}; this pliant reads up to {FORMAT}.*[Uu]pgrade"):
+        Ranking.load(saved)
+
+
+def test_another_safetensors_file(tmp_path: Path) -> None:
+    save_file({"scores": torch.zeros(3)}, tmp_path / "weights.safetensors")
+    with pytest.raises(ArtefactError, match="no ranking"):
+        Ranking.load(tmp_path / "weights.safetensors")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x80\x04\x95pickled", b"{}" * 100])
+def test_another_kind_of_file(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(ArtefactError, match=r"no .*safetensors file"):
+        Ranking.load(tmp_path / "file")
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(InputError, match="No ranking at"):
+            Ranking.load(path)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [torch.tensor([0.0, float("nan")]), torch.tensor([float("inf")]), torch.zeros(2, 2), torch.zeros(2).double()],
+    ids=["nan", "inf", "matrix", "double"],
+)
+def test_scores_without_an_order(scores: torch.Tensor) -> None:
+    with pytest.raises(InputError, match="Scores"):
+        made(scores=scores)
+
+
+def test_rest_values_must_be_finite() -> None:
+    with pytest.raises(InputError, match="finite"):
+        made(rest=(torch.tensor([float("nan")]),))
+
+
+def mark(model: Any) -> str:
+    return fingerprint(model, describe(model))
+
+
+@specimens
+def test_the_fingerprint_of_one_checkpoint(specimen: Specimen) -> None:
+    assert mark(specimen.model()) == mark(specimen.model()) == mark(specimen.model().bfloat16())
+    assert mark(specimen.model(attention="eager").train()) == mark(specimen.model())
+
+
+@specimens
+def test_other_weights_have_another_fingerprint(specimen: Specimen) -> None:
+    assert mark(specimen.model(seed=1)) != mark(specimen.model())
+
+
+def test_the_fingerprint_does_not_see_heads() -> None:
+    classifier = by_name("bert-classifier").model()
+    assert mark(classifier) == mark(classifier.bert)
+
+
+@specimens
+def test_swapping_any_two_neighbours_changes_the_fingerprint(specimen: Specimen) -> None:
+    model = specimen.model()
+    anatomy, before = describe(model), mark(model)
+    unmoved = [torch.arange(site.units) for site in anatomy.sites]
+    for index, site in enumerate(anatomy.sites):
+        for unit in range(0, site.units - 1, 5):
+            orders = [order.clone() for order in unmoved]
+            orders[index][[unit, unit + 1]] = orders[index][[unit + 1, unit]]
+            reorder_(model, anatomy, orders)
+            assert mark(model) != before
+            reorder_(model, anatomy, orders)
+    assert mark(model) == before
+
+
+def test_a_ranking_of_another_model() -> None:
+    model = by_name("bert").model()
+    anatomy = describe(model)
+    rest = tuple(torch.zeros(site.units * site.width) for site in anatomy.sites)
+    fitting = made(scores=torch.zeros(anatomy.units), rest=rest, fingerprint=mark(model))
+    fitting.check(model, anatomy)
+    for wrong in (
+        made(),
+        made(scores=torch.zeros(anatomy.units), rest=rest),
+        made(scores=torch.zeros(anatomy.units), rest=rest[:-1], fingerprint=mark(model)),
+        made(scores=torch.zeros(anatomy.units + 1), rest=rest, fingerprint=mark(model)),
+    ):
+        with pytest.raises(ArtefactError, match="another model"):
+            wrong.check(model, anatomy)

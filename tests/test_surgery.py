@@ -1,0 +1,82 @@
+import pytest
+import torch
+from contracts.models import SPECIMENS, Specimen, output_of
+from torch import Tensor
+
+from pliant.families import describe
+from pliant.surgery import entries, reorder_, reordered, slots, standalone, view
+
+specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+
+
+def random_orders(specimen: Specimen) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randperm(site.units, generator=generator) for site in describe(specimen.model()).sites]
+
+
+def test_entries_by_hand() -> None:
+    assert entries(torch.tensor([2, 0]), 3).tolist() == [6, 7, 8, 0, 1, 2]
+    assert entries(torch.tensor([1, 0, 2]), 1).tolist() == [1, 0, 2]
+
+
+@specimens
+def test_slots_hold_the_parameters_of_all_units(specimen: Specimen) -> None:
+    model = specimen.model()
+    for site in describe(model).sites:
+        found = list(slots(site))
+        assert sum(model.get_parameter(slot.name).numel() for slot in found) == site.units * site.unit_parameters
+        assert all(model.get_parameter(slot.name).shape[slot.axis] == site.units * slot.per_unit for slot in found)
+
+
+@specimens
+@torch.no_grad()
+def test_a_reordered_model_computes_what_it_did(specimen: Specimen) -> None:
+    model, orders = specimen.model(), random_orders(specimen)
+    before = output_of(model(**specimen.batch()))
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    reorder_(model, describe(model), orders)
+    assert any(not torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+    torch.testing.assert_close(output_of(model(**specimen.batch())), before, atol=1e-5, rtol=0)
+    reorder_(model, describe(model), [torch.argsort(order) for order in orders])
+    assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+
+
+@specimens
+def test_reordered_copies(specimen: Specimen) -> None:
+    model = specimen.model()
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    for _, tensor in reordered(model, describe(model), random_orders(specimen)):
+        tensor.zero_()
+    assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+
+
+@specimens
+@torch.no_grad()
+def test_a_view_of_all_widths_at_once(specimen: Specimen) -> None:
+    """Every site at another width, down to one unit."""
+    model = specimen.model()
+    anatomy = describe(model)
+    biases = [model.get_parameter(f"{site.consumer}.bias") for site in anatomy.sites]
+    widths = (1, anatomy.sites[1].units, 3, 1)
+    small = view(model, anatomy, widths, biases)
+    assert torch.isfinite(output_of(small(**specimen.batch()))).all()
+    assert type(small) is type(model)
+    assert small.state_dict().keys() == model.state_dict().keys()
+    own = standalone(small)
+    torch.testing.assert_close(
+        output_of(own(**specimen.batch())), output_of(small(**specimen.batch())), atol=1e-6, rtol=0
+    )
+    for parameter in own.parameters():
+        parameter.zero_()
+    assert all(bool(parameter.any()) for parameter in model.parameters())
+
+
+def test_modules_outside_the_sites_are_the_same_objects() -> None:
+    model = SPECIMENS[0].model()
+    anatomy = describe(model)
+    biases = [model.get_parameter(f"{site.consumer}.bias") for site in anatomy.sites]
+    small = view(model, anatomy, (1, 1, 1, 1), biases)
+    for path in ("embeddings", "pooler", "encoder.layer.0.output.LayerNorm"):
+        assert small.get_submodule(path) is model.get_submodule(path)
+    for path in ("", "encoder", "encoder.layer.0", "encoder.layer.0.output.dense"):
+        assert small.get_submodule(path) is not model.get_submodule(path)
