@@ -1,12 +1,16 @@
 """Rewrites the generated tables of README.md and docs/, each between `<!-- table: NAME -->` and `<!-- end -->`."""
 
 import ast
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "pliant"
+RESULTS = ROOT / "benchmarks" / "results"
 MARKED = re.compile(r"(?P<open><!-- table: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
 
 
@@ -21,7 +25,83 @@ def layout() -> str:
     return "\n".join(rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"layout": layout}
+def _result(name: str) -> dict[str, Any]:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _rows(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    titles = list(head)
+    lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+
+
+def _points(ranker: str, task: str, result: dict[str, Any]) -> dict[float, list[dict[str, Any]]]:
+    """Return the points of all seeds of one ranker on one task, by sparsity."""
+    points: dict[float, list[dict[str, Any]]] = {}
+    for run in result["runs"]:
+        for curve in run["curves"]:
+            if run["ranker"] == ranker and curve["task"] == task:
+                for point in curve["points"]:
+                    points.setdefault(point["sparsity"], []).append({**point, "full_ndcg": curve["full_ndcg"]})
+    return points
+
+
+def kept() -> str:
+    """What each budget of the demo model keeps, mean of the seeds."""
+    result = _result("text_minilm")
+    head = [
+        "sparsity",
+        "parameters",
+        "MACs",
+        "cosine to the full model",
+        "nDCG@10, slim queries",
+        "of the full model's",
+    ]
+    rows = []
+    for sparsity, points in _points("soft-mask", "docstrings", result).items():
+        ndcg, full = (mean(point[key] for point in points) for key in ("ndcg_slim_queries", "full_ndcg"))
+        parameters, macs = (mean(point[key] for point in points) for key in ("parameters", "macs"))
+        cosine = mean(point["cosine"] for point in points)
+        sizes = [f"{sparsity:.0%}", f"{parameters / 1e6:.1f} M", f"{macs / 1e9:.2f} G"]
+        rows.append([*sizes, f"{cosine:.3f}", f"{ndcg:.3f}", f"{ndcg / full:.1%}"])
+    return _rows(head, rows)
+
+
+def _against(task: str, key: str) -> str:
+    result = _result("text_minilm")
+    rankers = list(dict.fromkeys(run["ranker"] for run in result["runs"]))
+    curves = {ranker: _points(ranker, task, result) for ranker in rankers}
+    sparsities = list(curves[rankers[0]])
+    rows = [
+        [ranker, *(f"{mean(point[key] for point in curves[ranker][sparsity]):.3f}" for sparsity in sparsities)]
+        for ranker in rankers
+    ]
+    return _rows(["ranker", *(f"{sparsity:.0%}" for sparsity in sparsities)], rows)
+
+
+def speed() -> str:
+    """Speed-up of views and cuts against the untouched model, beside what their MACs promise."""
+    rows = [
+        [
+            row["model"],
+            f"{row['sparsity']:.0%}",
+            f"{row['speedup']:.2f}×",
+            f"{row['macs_ratio']:.2f}×",
+            f"{row['share']:.0%}",
+        ]
+        for row in _result("speed_minilm_cpu")["rows"]
+    ]
+    return _rows(["model", "sparsity", "speed-up", "ratio of MACs", "share of it"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "layout": layout,
+    "kept": kept,
+    "cosine-docstrings": lambda: _against("docstrings", "cosine"),
+    "cosine-glosses": lambda: _against("glosses", "cosine"),
+    "ndcg-docstrings": lambda: _against("docstrings", "ndcg_slim_queries"),
+    "speed": speed,
+}
 
 
 def rewritten(text: str) -> str:

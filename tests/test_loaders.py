@@ -201,3 +201,48 @@ def test_missing_pillow_names_the_extra(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(MissingExtraError, match=r"pliant\[eval\]"):
         ImageBatches([tmp_path / "a.png"], processor)[0]
+
+
+class Vocabulary(Counter):
+    """A tokenizer of a hundred words, two of them special."""
+
+    all_special_ids = (0, 1)
+
+    def __len__(self) -> int:
+        return 100
+
+
+def test_noise_replaces_a_share_of_tokens_in_half_of_the_texts() -> None:
+    texts = [words(6)] * 400
+    clean = torch.cat([batch["input_ids"] for batch in TextBatches(texts, Vocabulary(), 40, 6)])
+    noisy = torch.cat([batch["input_ids"] for batch in TextBatches(texts, Vocabulary(), 40, 6, noise=0.5)])
+    changed = noisy != clean
+    rows = changed.any(dim=1).double().mean().item()
+    assert 0.4 < rows < 0.6
+    assert 0.4 < changed[changed.any(dim=1)].double().mean().item() < 0.6
+    assert noisy.min() >= 2
+    assert len(noisy.unique()) > 50
+
+
+def test_noise_leaves_special_tokens_and_masks_alone() -> None:
+    texts = [words(length) for length in (1, 6) * 50]
+    clean = next(iter(TextBatches(texts, Vocabulary(), 100, 6)))
+    noisy = next(iter(TextBatches(texts, Vocabulary(), 100, 6, noise=1.0)))
+    assert torch.equal(noisy["attention_mask"], clean["attention_mask"])
+    assert torch.equal(noisy["input_ids"] == 0, clean["input_ids"] == 0)
+
+
+def test_noise_follows_from_the_seed() -> None:
+    def ids(seed: int) -> Tensor:
+        return torch.cat(
+            [batch["input_ids"] for batch in TextBatches([words(6)] * 20, Vocabulary(), 5, 6, noise=0.5, seed=seed)]
+        )
+
+    assert torch.equal(ids(1), ids(1))
+    assert not torch.equal(ids(1), ids(2))
+
+
+@pytest.mark.parametrize("noise", [-0.1, 1.1, float("nan")])
+def test_noise_is_a_share(noise: float) -> None:
+    with pytest.raises(InputError, match="from 0 to 1"):
+        TextBatches(["a"], Vocabulary(), 1, noise=noise)

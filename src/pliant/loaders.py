@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from pliant.errors import InputError, MissingExtraError
@@ -47,10 +48,13 @@ class TextBatches:
         drop_last: Leave out a last batch that isn't full.
         bucket: Batch texts of similar length, which saves padding but changes their order: among the texts of every
             16 batches, sorted by length, batches then shuffled.
-        seed: Of that shuffling.
+        noise: Share of tokens, in every second text or so, that are replaced by random ones of the vocabulary. For
+            calibration: it widens the range of words that a ranking has seen.
+        seed: Of the shuffling and the noise.
 
     Raises:
-        InputError: No texts, fewer than a batch with `drop_last`, a size below 1, or a tokenizer that can't pad.
+        InputError: No texts, fewer than a batch with `drop_last`, a size below 1, a noise outside [0, 1], or a
+            tokenizer that can't pad.
 
     Example:
         >>> import torch
@@ -70,9 +74,12 @@ class TextBatches:
         *,
         drop_last: bool = False,
         bucket: bool = False,
+        noise: float = 0.0,
         seed: int = 0,
     ) -> None:
         """Plan the batches; tokenize nothing yet."""
+        if not 0 <= noise <= 1:
+            raise InputError(f"noise is {noise}; it must be a share, from 0 to 1.")
         if isinstance(texts, str):
             raise InputError(f"One string, {texts!r:.60}, where a list of texts is needed. Put it into a list.")
         _check_positive(max_tokens, "max_tokens")
@@ -85,6 +92,7 @@ class TextBatches:
         self._texts = texts
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
+        self._noise, self._seed = noise, seed
         lengths = [len(text) for text in texts] if bucket else None
         self._batches = _partition(len(texts), batch_size, "texts", drop_last, lengths, seed)
 
@@ -99,11 +107,25 @@ class TextBatches:
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         """Return one batch: the tokenizer's tensors `[batch, tokens]` by name."""
         chosen = [self._texts[position] for position in self._batches[index]]
-        return dict(
+        batch = dict(
             self._tokenizer(
                 chosen, padding="longest", truncation=True, max_length=self._max_tokens, return_tensors="pt"
             )
         )
+        if self._noise:
+            generator = torch.Generator().manual_seed(self._seed * 1_000_003 + index)
+            batch["input_ids"] = _with_noise(batch["input_ids"], self._tokenizer, self._noise, generator)
+        return batch
+
+
+def _with_noise(ids: Tensor, tokenizer: Any, share: float, generator: torch.Generator) -> Tensor:
+    """Return token ids `[batch, tokens]` of which some are random, in half of the rows; special tokens stay."""
+    special = torch.tensor(sorted(tokenizer.all_special_ids))
+    random_ids = torch.randint(len(tokenizer), ids.shape, generator=generator)
+    noisy_rows = torch.rand(len(ids), 1, generator=generator) < 0.5
+    replaced = noisy_rows & (torch.rand(ids.shape, generator=generator) < share)
+    replaced &= ~(torch.isin(ids, special) | torch.isin(random_ids, special))
+    return torch.where(replaced, random_ids, ids)
 
 
 class ImageBatches:

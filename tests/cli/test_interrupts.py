@@ -20,22 +20,22 @@ from pliant.ranking import Ranking
 
 Run = Callable[..., Any]
 
-# Judged, and saved, after steps 20, 40 and 50.
-STEPS = 50
+# Judged, and saved, after steps 40, 80 and 100.
+STEPS = 100
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 SCENARIOS: list[tuple[str, signal.Signals, int]] = [
     ("step 0", signal.SIGKILL, -9),
     ("step 7", signal.SIGKILL, -9),
     ("step 7", signal.SIGINT, 130),
     ("file search.safetensors", signal.SIGKILL, -9),
-    ("step 20", signal.SIGTERM, 143),
-    ("step 33", signal.SIGKILL, -9),
-    ("step 49", signal.SIGINT, 130),
+    ("step 40", signal.SIGTERM, 143),
+    ("step 73", signal.SIGKILL, -9),
+    ("step 99", signal.SIGINT, 130),
     ("file pliant.safetensors", signal.SIGKILL, -9),
     ("file elastic", signal.SIGKILL, -9),
     ("file elastic", signal.SIGTERM, 143),
 ]
-SAVED_STEPS = [0, 0, 0, 0, 20, 20, 40, 50, 50, 50]
+SAVED_STEPS = [0, 0, 0, 0, 40, 40, 80, 100, 100, 100]
 
 
 def arguments(folder: Path) -> list[str]:

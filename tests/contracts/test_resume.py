@@ -64,7 +64,7 @@ def test_without_resume_it_starts_over(tmp_path: Path) -> None:
 
 CHANGES: dict[str, dict[str, Any]] = {
     "steps": {"settings": replace(QUICK, steps=12)},
-    "learning rate": {"settings": replace(QUICK, learning_rate=0.1)},
+    "step size": {"settings": replace(QUICK, rate=0.1)},
     "ladder": {"settings": replace(QUICK, ladder=(0.5,))},
     "seed": {"seed": 1},
     "rest": {"rest": "zero"},

@@ -15,15 +15,16 @@ def made(step: int = 3) -> Snapshot:
     generator = torch.Generator().manual_seed(step)
     return Snapshot(
         identity="this search",
-        step=step,
         scores=torch.randn(5, generator=generator),
-        momentum=torch.randn(5, generator=generator),
-        variance=torch.rand(5, generator=generator),
+        measured=tuple(torch.full((2,), float(site)) for site in range(11)),
+        rest=tuple(torch.full((2,), site + 0.5) for site in range(11)),
+        means=tuple(torch.randn(size, generator=generator) for size in (5, 2)[: 2 * step]),
+        squares=tuple(torch.rand(size, generator=generator) for size in (5, 2)[: 2 * step]),
         best=torch.randn(5, generator=generator),
         best_loss=0.1 + 0.2,
         best_step=2,
         losses=torch.rand(step, generator=generator, dtype=torch.float64),
-        rest=tuple(torch.full((2,), float(site)) for site in range(11)),
+        best_rest=tuple(torch.full((2,), site - 0.5) for site in range(11)),
     )
 
 
@@ -37,8 +38,8 @@ def values(snapshot: Snapshot) -> dict[str, Any]:
     return {
         name: value.tolist()
         if isinstance(value, torch.Tensor)
-        else [rest.tolist() for rest in value]
-        if name == "rest"
+        else [tensor.tolist() for tensor in value]
+        if isinstance(value, tuple)
         else value
         for name, value in vars(snapshot).items()
     }

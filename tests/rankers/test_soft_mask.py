@@ -14,6 +14,7 @@ from pliant.gates import frozen
 from pliant.objectives import Distillation
 from pliant.rankers.calibration import Calibration, Stream, rest_values, unit_costs
 from pliant.rankers.soft_mask import Search, SoftMask, standardised_log
+from pliant.ranking import Rest
 
 SPECIMEN = by_name("bert")
 QUICK = SoftMask(steps=8, judge_every=2)
@@ -33,13 +34,13 @@ def test_the_temperature_falls_geometrically() -> None:
     assert SoftMask(steps=1, hot=4.0).temperature(0) == 4.0
 
 
-def test_the_rate_falls_to_a_tenth() -> None:
-    settings = SoftMask(steps=100, learning_rate=2.0)
-    rates = [settings.rate(step) for step in range(101)]
-    assert rates[0] == pytest.approx(2)
-    assert rates[50] == pytest.approx(1.1)
-    assert rates[100] == pytest.approx(0.2)
-    assert rates == sorted(rates, reverse=True)
+def test_step_sizes_fall_to_a_tenth() -> None:
+    settings = SoftMask(steps=100)
+    decays = [settings.decay(step) for step in range(101)]
+    assert decays[0] == pytest.approx(1)
+    assert decays[50] == pytest.approx(0.55)
+    assert decays[100] == pytest.approx(0.1)
+    assert decays == sorted(decays, reverse=True)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(0, 100))
@@ -54,23 +55,22 @@ def test_one_sparsity_from_each_stratum(step: int, count: int, seed: int) -> Non
     assert search._drawn(step) == drawn != search._drawn(step + 1)
 
 
-def test_adam_is_torchs_own() -> None:
-    search = Search(calibration_of(), QUICK, "test")
-    reference = search.scores.detach().clone().requires_grad_()
-    optimiser = torch.optim.Adam([reference], lr=1.0, betas=(0.9, 0.95), eps=1e-12)
-    for step in range(8):
-        gradient = torch.randn(reference.shape, generator=torch.Generator().manual_seed(step))
-        optimiser.param_groups[0]["lr"] = QUICK.rate(step)
-        reference.grad = gradient
-        optimiser.step()
-        search._adam_(gradient, step)
-    torch.testing.assert_close(search.scores.detach(), reference.detach(), atol=1e-4, rtol=1e-4)
+@pytest.mark.parametrize(("kind", "rate", "moves"), [("mean", 0.1, True), ("mean", 0.0, False), ("zero", 0.1, False)])
+def test_rest_values_are_learned_only_where_they_should_be(kind: Rest, rate: float, moves: bool) -> None:
+    """Means are refined at the rate that is asked for; zeros stay zeros."""
+    calibration = calibration_of()
+    rest = rest_values(calibration.model, calibration.anatomy, SPECIMEN.batches(), kind)
+    settings = replace(QUICK, rest_rate=rate, judge_every=1)
+    search = Search(replace(calibration, rest=rest), settings, "test")
+    search.run(None, None)
+    assert all(torch.equal(now, before) != moves for now, before in zip(search.rest, rest, strict=True))
+    assert all(torch.equal(kept, before) for kept, before in zip(calibration.rest, calibration_of().rest, strict=True))
 
 
 def test_it_learns() -> None:
     """The kept scores lose less on held-out inputs than those it started from, and the best ones are kept."""
     with frozen(SPECIMEN.model()):
-        search = Search(calibration_of(), SoftMask(steps=40, judge_every=5, learning_rate=0.1), "test")
+        search = Search(calibration_of(), SoftMask(steps=40, judge_every=5, rate=0.1, rest_rate=0), "test")
         start = search.scores.detach().clone()
         found = search.run(None, None)
         begin = Search(calibration_of(), QUICK, "test")
@@ -85,9 +85,21 @@ def test_it_learns() -> None:
     assert all(math.isfinite(loss) for loss in found.losses)
 
 
+def test_rest_values_are_learned() -> None:
+    """From values that are far off, the search finds better ones, and hands over those that went with the scores."""
+    calibration = calibration_of()
+    far_off = tuple(rest + 3 * rest.std() for rest in calibration.rest)
+    settings = SoftMask(steps=40, judge_every=5, rate=0.01, rest_rate=0.5)
+    search = Search(replace(calibration, rest=far_off), settings, "test")
+    found = search.run(None, None)
+    begin = Search(replace(calibration, rest=far_off), replace(settings, steps=0), "test").run(None, None)
+    assert found.loss < 0.8 * begin.loss
+    assert not any(torch.equal(mine, before) for mine, before in zip(found.rest, far_off, strict=True))
+
+
 def test_the_best_scores_are_kept_even_when_it_goes_astray() -> None:
     """Steps that are far too large make things worse: the start stays the best."""
-    astray = SoftMask(steps=6, judge_every=2, learning_rate=1e4)
+    astray = SoftMask(steps=6, judge_every=2, rate=1e4)
     search = Search(calibration_of(), astray, "test")
     start = search.scores.detach().clone()
     found = search.run(None, None)
@@ -131,6 +143,7 @@ def test_a_snapshot_goes_on_where_it_was_taken() -> None:
         half.run(None, stop)
     again = Search(calibration_of(), QUICK, "test", half.snapshot()).run(None, None)
     assert torch.equal(again.scores, whole.scores)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(again.rest, whole.rest, strict=True))
     assert again.losses == whole.losses
     assert (again.loss, again.step) == (whole.loss, whole.step)
 

@@ -17,14 +17,16 @@ class CalibrationData:
         inputs: At most so many inputs, drawn at random.
         batch_size: Inputs in a batch.
         max_tokens: Longer texts are cut off.
-        seed: Of the draw.
+        noise: Share of tokens that are replaced by random ones in every second text.
+        seed: Of the draw and the noise.
     """
 
     path: str
     column: str | None = None
     inputs: int = 4096
     batch_size: int = 16
-    max_tokens: int = 64
+    max_tokens: int = 96
+    noise: float = 0.4
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -46,4 +48,6 @@ class CalibrationData:
         check_enough(len(found), self.batch_size, "texts")
         longest = min(self.max_tokens, checkpoint.max_tokens)
         tokenizer = checkpoint.preprocessor()
-        return TextBatches(found, tokenizer, self.batch_size, longest, drop_last=True, bucket=True, seed=self.seed)
+        return TextBatches(
+            found, tokenizer, self.batch_size, longest, drop_last=True, bucket=True, noise=self.noise, seed=self.seed
+        )

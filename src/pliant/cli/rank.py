@@ -37,13 +37,14 @@ def rank(
     inputs: Annotated[int, typer.Option(help="At most so many inputs, drawn at random.")] = CalibrationData.inputs,
     batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = CalibrationData.batch_size,
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = CalibrationData.max_tokens,
+    noise: Annotated[float, typer.Option(help="Share of random tokens in half of the texts.")] = CalibrationData.noise,
     seed: Annotated[int, typer.Option(help="One seed gives one ranking.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted ranking.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Rank every neuron and head of a model once, and write an elastic directory that runs at any size."""
-    source = CalibrationData(data, column, inputs, batch_size, max_tokens, seed)
+    source = CalibrationData(data, column, inputs, batch_size, max_tokens, noise, seed)
     with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
         report("loading", 0)
         checkpoint = open_checkpoint(model)

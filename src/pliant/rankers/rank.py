@@ -34,7 +34,7 @@ SCORERS: dict[str, Scorer] = {
 RANKERS = ("soft-mask", *SCORERS)
 """The names that `ranker` may have."""
 
-PRESETS = {"fast": SoftMask(steps=60, judge_every=10), "default": SoftMask()}
+PRESETS = {"fast": SoftMask(steps=80, judge_every=20), "default": SoftMask()}
 """How long the soft-mask search goes on."""
 
 
@@ -101,11 +101,13 @@ def rank(
         identity = json.dumps({**about, "model": mark, "data": _digest(stream.held_out)}, sort_keys=True)
         if checkpoint is not None and resume and Path(checkpoint).exists():
             saved = Snapshot.load(Path(checkpoint), identity, device)
-        values = saved.rest if saved else rest_values(model, anatomy, observed(stream, device), rest)
+        values = saved.measured if saved else rest_values(model, anatomy, observed(stream, device), rest)
+        if not all(torch.isfinite(value).all() for value in values):
+            raise InputError("The model's activations are not finite on the calibration inputs. Check its weights.")
         calibration = Calibration(model, anatomy, stream, goal, values, unit_costs(anatomy, device), seed)
         if ranker == "soft-mask":
             found = _search(calibration, chosen, identity, saved, checkpoint, watch)
-            scores, about = found.scores, about | _story(found)
+            scores, values, about = found.scores, found.rest, about | _story(found)
         else:
             scores = SCORERS[ranker](calibration)
     about |= {"torch": torch.__version__, "family": anatomy.family}

@@ -12,7 +12,9 @@ from torch import Tensor
 from pliant.errors import ArtefactError
 from pliant.files import replacing
 
-_TENSORS = ("scores", "momentum", "variance", "best", "losses")
+_FIXED = ("scores", "best", "losses")
+_FOR_EACH_SITE = ("measured", "rest", "best_rest")
+_FOR_EACH_PARAMETER = ("means", "squares")
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,33 +23,43 @@ class Snapshot:
 
     Args:
         identity: What the search was asked to do; another search must not go on from here.
-        step: Steps done.
         scores: The scores `[units]`.
-        momentum: Adam's mean of gradients `[units]`.
-        variance: Adam's mean of squared gradients `[units]`.
+        measured: The rest values of each site that the search started from.
+        rest: The present ones.
+        means: Adam's mean of gradients, for the scores and then for each site's rest values; empty at the start.
+        squares: Adam's mean of squared gradients, likewise.
         best: The scores with the best held-out loss so far `[units]`.
+        best_rest: The rest values that go with them.
         best_loss: That loss; infinite before the first judgement.
         best_step: The step it was found at.
         losses: Loss of each step so far `[step]`.
-        rest: The rest values of each site.
     """
 
     identity: str
-    step: int
     scores: Tensor
-    momentum: Tensor
-    variance: Tensor
+    measured: tuple[Tensor, ...]
+    rest: tuple[Tensor, ...]
+    means: tuple[Tensor, ...]
+    squares: tuple[Tensor, ...]
     best: Tensor
+    best_rest: tuple[Tensor, ...]
     best_loss: float
     best_step: int
     losses: Tensor
-    rest: tuple[Tensor, ...]
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return len(self.losses)
 
     def save(self, path: Path) -> None:
         """Write the snapshot; one that is there is replaced in one step."""
-        tensors: dict[str, Tensor] = {name: getattr(self, name).contiguous() for name in _TENSORS}
-        tensors |= {f"rest.{index}": rest.contiguous() for index, rest in enumerate(self.rest)}
-        about = {"identity": self.identity, "step": self.step, "best_loss": self.best_loss, "best_step": self.best_step}
+        tensors: dict[str, Tensor] = {name: getattr(self, name) for name in _FIXED}
+        for name in (*_FOR_EACH_SITE, *_FOR_EACH_PARAMETER):
+            tensors |= {f"{name}.{index}": tensor for index, tensor in enumerate(getattr(self, name))}
+        # Until something better is found, the best values are those at the start: safetensors wants them apart.
+        tensors = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+        about = {"identity": self.identity, "best_loss": self.best_loss, "best_step": self.best_step}
         with replacing(path) as temporary:
             save_file(tensors, temporary, metadata={"snapshot": json.dumps(about)})
 
@@ -69,8 +81,20 @@ class Snapshot:
                 f"{path} belongs to another search (another model, other data or other options). "
                 "Resume with what it was started with, or remove it and rank from the start."
             )
-        fixed = {name: tensors[name] for name in _TENSORS}
-        rest = tuple(tensors[f"rest.{index}"] for index in range(len(tensors) - len(_TENSORS)))
+
+        def numbered(name: str) -> tuple[Tensor, ...]:
+            return tuple(tensors[key] for key in (f"{name}.{index}" for index in range(len(tensors))) if key in tensors)
+
         return cls(
-            identity, about["step"], best_loss=about["best_loss"], best_step=about["best_step"], rest=rest, **fixed
+            identity=identity,
+            scores=tensors["scores"],
+            measured=numbered("measured"),
+            rest=numbered("rest"),
+            means=numbered("means"),
+            squares=numbered("squares"),
+            best=tensors["best"],
+            best_rest=numbered("best_rest"),
+            best_loss=about["best_loss"],
+            best_step=about["best_step"],
+            losses=tensors["losses"],
         )

@@ -1,7 +1,8 @@
 """The method: scores learned through soft masks over frozen weights, for all budgets at once."""
 
+import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -23,44 +24,49 @@ class SoftMask:
         steps: Steps of Adam.
         sparsities: Sparsities in one step, one from each stratum of [0, `highest`].
         highest: The highest sparsity that is trained.
-        learning_rate: Adam's step size at the start; it falls to a tenth along a cosine.
+        rate: Adam's step size for scores at the start, in standard deviations of the first scores; it falls to a
+            tenth along a cosine.
+        rest_rate: Adam's step size for rest values, in standard deviations of a site's rest values; 0 leaves them at
+            what was measured. Rest values of zero stay zero.
         hot: Temperature of the first step, in standard deviations of the first scores.
         cold: Temperature of the last step.
         judge_every: Steps between looks at the held-out loss.
         ladder: Sparsities of the hard masks that are judged.
     """
 
-    steps: int = 200
+    steps: int = 240
     sparsities: int = 2
     highest: float = 0.85
-    learning_rate: float = 0.15
+    rate: float = 0.3
+    rest_rate: float = 0.05
     hot: float = 1.0
     cold: float = 0.1
-    judge_every: int = 20
+    judge_every: int = 40
     ladder: tuple[float, ...] = (0.3, 0.5, 0.7)
 
     def temperature(self, step: int) -> float:
         """Return the temperature at `step`: geometric from `hot` to `cold`."""
         return self.hot * (self.cold / self.hot) ** (step / max(1, self.steps - 1))
 
-    def rate(self, step: int) -> float:
-        """Return the learning rate at `step`."""
-        turn = torch.pi * step / max(1, self.steps)
-        return self.learning_rate * (0.55 + 0.45 * float(torch.cos(torch.tensor(turn))))
+    def decay(self, step: int) -> float:
+        """Return what step sizes are multiplied by at `step`: from 1 to 0.1 along a cosine."""
+        return 0.55 + 0.45 * math.cos(math.pi * step / max(1, self.steps))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Found:
     """What a search found.
 
     Args:
         scores: The scores with the best held-out loss `[units]`.
+        rest: The rest values that go with them.
         loss: That loss: the mean over the ladder of hard masks.
         step: The step it was found at.
         losses: Training loss of every step.
     """
 
     scores: Tensor
+    rest: tuple[Tensor, ...]
     loss: float
     step: int
     losses: tuple[float, ...]
@@ -68,6 +74,8 @@ class Found:
 
 Watch = Callable[[int, float], None]
 """Called after every step with the number of steps done and the step's loss."""
+
+_HeldOut = list[tuple[Batch, Tensor | None]]
 
 
 class Search:
@@ -89,46 +97,59 @@ class Search:
         self.identity = identity
         start = saved or self._start()
         self.scores = start.scores.clone().requires_grad_()
-        self.momentum, self.variance = start.momentum, start.variance
-        self.best, self.best_loss, self.best_step = start.best, start.best_loss, start.best_step
+        self.rest = tuple(rest.clone() for rest in start.rest)
+        self.best, self.best_rest = start.best, start.best_rest
+        self.best_loss, self.best_step = start.best_loss, start.best_step
         self.losses: list[float] = start.losses.tolist()
+        self._rates = [(self.scores, settings.rate), *self._rest_rates()]
+        groups = [{"params": [parameter], "lr": rate} for parameter, rate in self._rates]
+        self._adam = torch.optim.Adam(groups, betas=(0.9, 0.95), eps=1e-12)
+        self._restore_adam(start)
 
     def _start(self) -> Snapshot:
         scores = standardised_log(fisher.scores(self.calibration))
-        nothing = torch.zeros_like(scores)
-        return Snapshot(
-            identity=self.identity,
-            step=0,
-            scores=scores,
-            momentum=nothing,
-            variance=nothing.clone(),
-            best=scores,
-            best_loss=float("inf"),
-            best_step=0,
-            losses=torch.zeros(0, dtype=torch.float64),
-            rest=self.calibration.rest,
-        )
+        rest = self.calibration.rest
+        nothing = torch.zeros(0, dtype=torch.float64)
+        return Snapshot(self.identity, scores, rest, rest, (), (), scores, rest, float("inf"), 0, nothing)
+
+    def _rest_rates(self) -> list[tuple[Tensor, float]]:
+        """Return the rest values that are learned, with their step sizes."""
+        spreads = [rest.std(correction=0).item() for rest in self.calibration.rest]
+        if self.settings.rest_rate == 0 or not any(spreads):
+            return []
+        return [
+            (rest.requires_grad_(), self.settings.rest_rate * spread)
+            for rest, spread in zip(self.rest, spreads, strict=True)
+        ]
+
+    def _restore_adam(self, start: Snapshot) -> None:
+        moments = zip(self._rates, start.means, start.squares, strict=False)
+        for (parameter, _), mean, square in moments:
+            step = torch.tensor(float(start.step))
+            self._adam.state[parameter] = {"step": step, "exp_avg": mean.clone(), "exp_avg_sq": square.clone()}
 
     def snapshot(self) -> Snapshot:
         """Return the present state."""
+        states = [self._adam.state[parameter] for parameter, _ in self._rates if parameter in self._adam.state]
         return Snapshot(
             identity=self.identity,
-            step=len(self.losses),
             scores=self.scores.detach(),
-            momentum=self.momentum,
-            variance=self.variance,
+            measured=self.calibration.rest,
+            rest=tuple(rest.detach() for rest in self.rest),
+            means=tuple(state["exp_avg"] for state in states),
+            squares=tuple(state["exp_avg_sq"] for state in states),
             best=self.best,
+            best_rest=self.best_rest,
             best_loss=self.best_loss,
             best_step=self.best_step,
             losses=torch.tensor(self.losses, dtype=torch.float64),
-            rest=self.calibration.rest,
         )
 
     def run(self, checkpoint: Path | None, watch: Watch | None) -> Found:
         """Do the steps that are left, judging and saving on the way."""
         calibration, settings = self.calibration, self.settings
         batches = calibration.stream.training(first=len(self.losses))
-        with gated(calibration.model, calibration.anatomy, calibration.rest) as gates:
+        with gated(calibration.model, calibration.anatomy, self.rest) as gates:
             held_out = [(batch, self._target(gates, batch)) for batch in self._held_out()]
             if not self.losses:
                 self._judge(gates, held_out)
@@ -141,7 +162,7 @@ class Search:
                         self.snapshot().save(checkpoint)
                 if watch is not None:
                     watch(len(self.losses), loss)
-        return Found(self.best, self.best_loss, self.best_step, tuple(self.losses))
+        return Found(self.best, self.best_rest, self.best_loss, self.best_step, tuple(self.losses))
 
     def _held_out(self) -> list[Batch]:
         return [to_device(batch, self.calibration.device) for batch in self.calibration.stream.held_out]
@@ -160,13 +181,15 @@ class Search:
         step = len(self.losses)
         target = self._target(gates, batch)
         total = 0.0
-        gradient = torch.zeros_like(self.scores)
+        self._adam.zero_grad()
         for sparsity in self._drawn(step):
             masks = soft_topk(self.scores, self.calibration.costs, sparsity, self.settings.temperature(step))
             loss = self._loss(gates, masks, batch, target) / self.settings.sparsities
-            gradient += torch.autograd.grad(loss, self.scores)[0]
+            torch.autograd.backward(loss, inputs=[parameter for parameter, _ in self._rates])
             total += loss.item()
-        self._adam_(gradient, step)
+        for group, (_, rate) in zip(self._adam.param_groups, self._rates, strict=True):
+            group["lr"] = rate * self.settings.decay(step)
+        self._adam.step()
         return total
 
     def _drawn(self, step: int) -> list[float]:
@@ -176,14 +199,7 @@ class Search:
         return ((torch.arange(count) + jitter) * (self.settings.highest / count)).tolist()
 
     @torch.no_grad()
-    def _adam_(self, gradient: Tensor, step: int) -> None:
-        self.momentum.lerp_(gradient, 0.1)
-        self.variance.lerp_(gradient.square(), 0.05)
-        mean, variance = self.momentum / (1 - 0.9 ** (step + 1)), self.variance / (1 - 0.95 ** (step + 1))
-        self.scores.sub_(self.settings.rate(step) * mean / (variance.sqrt() + 1e-12))
-
-    @torch.no_grad()
-    def _judge(self, gates: Gates, held_out: list[tuple[Batch, Tensor | None]]) -> None:
+    def _judge(self, gates: Gates, held_out: _HeldOut) -> None:
         """Keep the scores if their hard masks lose less on the held-out inputs than any before."""
         total = 0.0
         for sparsity in self.settings.ladder:
@@ -191,11 +207,8 @@ class Search:
             total += sum(self._loss(gates, masks, batch, target).item() for batch, target in held_out)
         loss = total / (len(held_out) * len(self.settings.ladder))
         if loss < self.best_loss:
-            self.best, self.best_loss, self.best_step = self.scores.detach().clone(), loss, len(self.losses)
-
-    def describe(self) -> dict[str, object]:
-        """Return the settings, for provenance."""
-        return asdict(self.settings)
+            self.best, self.best_rest = self.scores.detach().clone(), tuple(rest.detach().clone() for rest in self.rest)
+            self.best_loss, self.best_step = loss, len(self.losses)
 
 
 def standardised_log(values: Tensor) -> Tensor:

@@ -1,0 +1,93 @@
+"""Every ranker on all-MiniLM-L6-v2: what each size keeps on text unlike the calibration text, over three seeds.
+
+Calibration: `demo:text` (Python's help topics and source comments). Evaluation: retrieval of docstrings, and, where
+Debian's wordnet-base is installed, the fidelity of dictionary glosses. No evaluation text is seen in calibration.
+
+Run: python benchmarks/text.py [--seeds 0,1,2] [--rankers 'soft-mask;fisher;...']
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pliant
+from benchmarks.record import save
+from pliant.checkpoint import DEMO_MODEL, open_checkpoint
+from pliant.cli.calibration import CalibrationData
+from pliant.data import DEMO_TEXTS, TextBatches, sample
+from pliant.demo import docstring_retrieval
+from pliant.evaluation import measure
+from pliant.rankers.rank import PRESETS, RANKERS
+
+SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+FIXED_REST = "soft-mask, fixed rest"
+LABELS = (RANKERS[0], FIXED_REST, *RANKERS[1:])
+WORDNET = Path("/usr/share/wordnet")
+
+
+def glosses(count: int = 1000) -> tuple[str, ...]:
+    """Return dictionary glosses, or nothing where the dictionary isn't installed."""
+    found: list[str] = []
+    for file in sorted(WORDNET.glob("data.*")):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        found += [line.split("|", 1)[1].strip() for line in lines if "|" in line and not line.startswith("  ")]
+    return tuple(sample(found, count, seed=0)) if found else ()
+
+
+def one(label: str, seed: int, calibration: CalibrationData) -> dict[str, Any]:
+    """Rank and measure; `soft-mask, fixed rest` is the method with the baselines' own rest values, the means."""
+    ranker = label.split(",")[0]
+    settings = replace(PRESETS["default"], rest_rate=0.0) if label == FIXED_REST else PRESETS["default"]
+    checkpoint = open_checkpoint(DEMO_MODEL)
+    batches = calibration.batches(checkpoint)
+    start = time.perf_counter()
+    ranking = pliant.rank(
+        checkpoint.model, batches, ranker=ranker, seed=seed, pooling=checkpoint.pooling, settings=settings
+    )
+    seconds = time.perf_counter() - start
+    elastic = pliant.Elastic(checkpoint.model, ranking)
+    tokenizer = checkpoint.preprocessor()
+
+    def batches_of(texts: Sequence[str]) -> TextBatches:
+        return TextBatches(texts, tokenizer, 32, 128)
+
+    names = {"model": DEMO_MODEL, "ranker": label}
+    curves = [
+        measure(elastic, SPARSITIES, docstring_retrieval(), (), batches_of, "mean", task_name="docstrings", **names)
+    ]
+    if other := glosses():
+        curves.append(measure(elastic, SPARSITIES, None, other, batches_of, "mean", task_name="glosses", **names))
+    story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
+    return {
+        "ranker": label,
+        "seed": seed,
+        "rank_seconds": seconds,
+        "ranking": story,
+        "curves": [curve.to_json() for curve in curves],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--rankers", default=";".join(LABELS))
+    parser.add_argument("--name", default="text_minilm")
+    options = parser.parse_args()
+    runs: list[dict[str, Any]] = []
+    used: list[dict[str, Any]] = []
+    for seed in map(int, options.seeds.split(",")):
+        calibration = CalibrationData(DEMO_TEXTS, seed=seed)
+        used.append(asdict(calibration))
+        for ranker in options.rankers.split(";"):
+            runs.append(one(ranker, seed, calibration))
+            points = runs[-1]["curves"][0]["points"]
+            print(ranker, seed, round(runs[-1]["rank_seconds"]), [round(p["cosine"], 4) for p in points], flush=True)
+            path = save(options.name, {"benchmark": "text", "calibration": used, "runs": runs})
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
