@@ -1,6 +1,6 @@
 """Speed of views and cuts of MiniLM against the untouched model, interleaved in one run; and the cost of switching.
 
-Run: python benchmarks/speed.py [--sparsity 0.3,0.6] [--tokens 128] [--batch 32] [--rounds 15]
+Run: python -m benchmarks.speed [--sparsity 0.3,0.6] [--tokens 128] [--batch 32] [--rounds 15]
 """
 
 import argparse

@@ -3,10 +3,12 @@
 Calibration: `demo:text` (Python's help topics and source comments). Evaluation: retrieval of docstrings, and, where
 Debian's wordnet-base is installed, the fidelity of dictionary glosses. No evaluation text is seen in calibration.
 
-Run: python benchmarks/text.py [--seeds 0,1,2] [--rankers 'soft-mask;fisher;...']
+Run: python -m benchmarks.text [--seeds 0,1,2] [--rankers 'soft-mask;fisher;...'], or several of them side by side
+with a --name each, and then python -m benchmarks.text --merge NAME,NAME.
 """
 
 import argparse
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pliant
-from benchmarks.record import save
+from benchmarks.record import RESULTS, save
 from pliant.checkpoint import DEMO_MODEL, open_checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.data import DEMO_TEXTS, TextBatches, sample
@@ -70,12 +72,28 @@ def one(label: str, seed: int, calibration: CalibrationData) -> dict[str, Any]:
     }
 
 
+def merge(names: list[str], into: str) -> Path:
+    """Join the runs of several result files, in the order of `LABELS`."""
+    parts = [json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in names]
+    runs = sorted((run for part in parts for run in part["runs"]), key=lambda run: LABELS.index(run["ranker"]))
+    commits = {part["made_with"]["commit"] for part in parts}
+    assert len(commits) == 1, f"The parts are of different commits: {commits}"
+    path = save(into, {**parts[0], "runs": runs})
+    for name in names:
+        (RESULTS / f"{name}.json").unlink()
+    return path
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--merge", default="", help="result files to join, with commas")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--rankers", default=";".join(LABELS))
     parser.add_argument("--name", default="text_minilm")
     options = parser.parse_args()
+    if options.merge:
+        print(merge(options.merge.split(","), options.name))
+        return
     runs: list[dict[str, Any]] = []
     used: list[dict[str, Any]] = []
     for seed in map(int, options.seeds.split(",")):

@@ -94,13 +94,43 @@ def speed() -> str:
     return _rows(["model", "sparsity", "speed-up", "ratio of MACs", "share of it"], rows)
 
 
+def seeds() -> str:
+    """How long each ranker took, and how far apart its seeds are."""
+    result = _result("text_minilm")
+    rankers = list(dict.fromkeys(run["ranker"] for run in result["runs"]))
+    rows = []
+    for ranker in rankers:
+        minutes = mean(run["rank_seconds"] for run in result["runs"] if run["ranker"] == ranker) / 60
+        spread = max(
+            max(point["cosine"] for point in points) - min(point["cosine"] for point in points)
+            for points in _points(ranker, "docstrings", result).values()
+        )
+        rows.append([ranker, f"{minutes:.1f}", f"{spread:.3f}"])
+    return _rows(["ranker", "minutes", "seeds differ in cosine by at most"], rows)
+
+
+def switching() -> str:
+    """What it takes to change size, and what live views weigh."""
+    result = _result("speed_minilm_cpu")
+    times, memory = result["switching"], result["memory"]
+    cached, built = ([times[f"{kind}_{label}_ms"] for label in ("median", "p99")] for kind in ("cached", "build"))
+    rows = [
+        ["to a size used before", *(f"{1000 * milliseconds:.1f} µs" for milliseconds in cached)],
+        ["to a new size", *(f"{milliseconds:.1f} ms" for milliseconds in built)],
+    ]
+    weight = f"{memory['views']} live views take {memory['share']:.2%} of the model's memory beside it."
+    return _rows(["switching", "median", "99th percentile"], rows) + f"\n\n{weight}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "layout": layout,
     "kept": kept,
     "cosine-docstrings": lambda: _against("docstrings", "cosine"),
     "cosine-glosses": lambda: _against("glosses", "cosine"),
     "ndcg-docstrings": lambda: _against("docstrings", "ndcg_slim_queries"),
+    "seeds": seeds,
     "speed": speed,
+    "switching": switching,
 }
 
 

@@ -5,11 +5,11 @@ from torch import Tensor, nn
 
 from pliant.anatomy import Site
 
-_MARKS = 24
+_MARKS = 12
 
 
 class RestBias:
-    """The rest biases of one site, tabulated at about two dozen widths.
+    """The rest biases of one site, tabulated at about a dozen widths.
 
     A full table over all widths would weigh several percent of the model. Between two marks, the few columns that are
     left are multiplied when a view is built.

@@ -34,7 +34,7 @@ class SoftMask:
         ladder: Sparsities of the hard masks that are judged.
     """
 
-    steps: int = 240
+    steps: int = 480
     sparsities: int = 2
     highest: float = 0.85
     rate: float = 0.3
