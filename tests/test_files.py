@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pliant.errors import InputError
-from pliant.files import digest, new_directory, refuse_existing, replacing
+from pliant.files import check_writable, digest, new_directory, refuse_existing, replacing
 
 
 class Stopped(Exception):
@@ -42,13 +42,15 @@ def test_files_can_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
     try:
         with replacing(tmp_path / "file") as temporary:
             temporary.write_text("text")
-        with new_directory(tmp_path / "folder"):
-            pass
+        with new_directory(tmp_path / "folder") as folder:
+            # As safetensors does.
+            (folder / "inside").touch(0o600)
         assert os.umask(0o027) == 0o027
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
     assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o750
+    assert stat.S_IMODE((tmp_path / "folder" / "inside").stat().st_mode) == 0o640
 
 
 def test_a_file_where_none_can_be(tmp_path: Path) -> None:
@@ -111,3 +113,14 @@ def test_refuse_existing_lets_new_places_pass(tmp_path: Path) -> None:
 def test_digest(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(content)
     assert digest(tmp_path / "file") == hashlib.sha256(content).hexdigest()
+
+
+def test_check_writable_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    for name in ("file", "new", "deep/down/new"):
+        check_writable(tmp_path / name)
+    for name in ("file/below", "file/far/below", "", "n" * 300):
+        with pytest.raises(InputError, match=r"Can't write .*Choose a place"):
+            check_writable(tmp_path / name)
+    assert names(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "text"

@@ -246,3 +246,7 @@ def test_noise_follows_from_the_seed() -> None:
 def test_noise_is_a_share(noise: float) -> None:
     with pytest.raises(InputError, match="from 0 to 1"):
         TextBatches(["a"], Vocabulary(), 1, noise=noise)
+
+
+def test_seeds_may_be_any_size() -> None:
+    next(iter(TextBatches([words(6)] * 2, Vocabulary(), 2, 6, noise=0.5, seed=10**30)))

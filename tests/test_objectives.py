@@ -1,5 +1,5 @@
 import math
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -114,5 +114,9 @@ def test_an_objective_is_taken_as_it_is() -> None:
 def test_names_that_are_unknown() -> None:
     with pytest.raises(InputError, match=r"Unknown objective 'mlm'. Allowed: pooled, tokens, task"):
         objective_of("mlm", "cls")
+    with pytest.raises(InputError, match="Unknown objective 5"):
+        objective_of(cast(Any, 5), "cls")
     with pytest.raises(InputError, match="Unknown pooling 'max'"):
         objective_of(None, "max")
+    with pytest.raises(InputError, match="Unknown pooling 'max'"):
+        objective_of("task", "max")

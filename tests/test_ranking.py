@@ -7,6 +7,7 @@ import torch
 from contracts.models import SPECIMENS, Specimen, by_name
 from safetensors import safe_open
 from safetensors.torch import save_file
+from transformers import BertConfig, BertModel
 
 from pliant.errors import ArtefactError, InputError
 from pliant.families import describe
@@ -206,6 +207,22 @@ def test_swapping_any_two_neighbours_changes_the_fingerprint(specimen: Specimen)
             reorder_(model, anatomy, orders)
             assert mark(model) != before
             reorder_(model, anatomy, orders)
+    assert mark(model) == before
+
+
+def test_swapping_neurons_of_a_wide_layer_changes_the_fingerprint() -> None:
+    """Wide enough for samples of the weights to miss a neuron."""
+    config = BertConfig(
+        hidden_size=96, num_hidden_layers=1, num_attention_heads=4, intermediate_size=1024, vocab_size=10
+    )
+    model = BertModel(config)
+    anatomy, before = describe(model), mark(model)
+    for unit in range(0, 1023, 93):
+        orders = [torch.arange(site.units) for site in anatomy.sites]
+        orders[1][[unit, unit + 1]] = orders[1][[unit + 1, unit]]
+        reorder_(model, anatomy, orders)
+        assert mark(model) != before
+        reorder_(model, anatomy, orders)
     assert mark(model) == before
 
 

@@ -14,6 +14,9 @@ from pliant.cost import removed_parameters
 from pliant.errors import BudgetError
 from pliant.ranking import Ranking
 
+_LONGEST = 1_000_000
+"""Inputs of more tokens than that are refused: their MACs could overflow 64 bits."""
+
 Measure = Literal["sparsity", "params", "macs"]
 
 
@@ -45,8 +48,10 @@ class Budget:
         if self.measure != "sparsity" and self.limit <= 0:
             raise BudgetError(f"{self.measure}={self.limit} is not positive. Pass how many the model may have.")
         whole = isinstance(self.tokens, (int, np.integer)) and not isinstance(self.tokens, bool)
-        if self.tokens is not None and (not whole or self.tokens < 1):
-            raise BudgetError(f"tokens={self.tokens!r} is no positive integer. Pass the length of an input in tokens.")
+        if self.tokens is not None and not (whole and 1 <= self.tokens <= _LONGEST):
+            raise BudgetError(
+                f"tokens={self.tokens!r} is no positive integer up to {_LONGEST}. Pass the length of an input."
+            )
 
     @classmethod
     def of(

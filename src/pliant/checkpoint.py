@@ -79,7 +79,7 @@ def open_checkpoint(name: str) -> Checkpoint:
     if read_json(directory / MANIFEST).get("form") == "cut":
         raise InputError(f"{name} is a standalone cut. Pass the elastic directory or the model that it was cut from.")
     model = _load_model(directory, name, _manifest_class(directory))
-    inputs = "image" if "pixel_values" in (getattr(model, "main_input_name", ""),) else "text"
+    inputs = "image" if getattr(model, "main_input_name", "") == "pixel_values" else "text"
     return Checkpoint(
         name=name,
         directory=directory,

@@ -11,6 +11,7 @@ from pliant import artefacts
 from pliant.batches import device_of
 from pliant.budget import Alignment, Budget, Cut, Planner
 from pliant.cost import Cost, cost_of
+from pliant.errors import BudgetError
 from pliant.families import describe
 from pliant.ranking import Ranking
 from pliant.rest_bias import RestBias
@@ -105,7 +106,11 @@ class Elastic:
         return self.view(cut)
 
     def view(self, cut: Cut) -> nn.Module:
-        """Return the model that keeps what `cut` says, sharing all weights with the full one; see `at`."""
+        """Return the model that keeps what `cut` says, sharing all weights with the full one; see `at`.
+
+        Raises:
+            BudgetError: The cut isn't one of this model.
+        """
         with self._lock:
             if cut in self._views:
                 self._views.move_to_end(cut)
@@ -119,6 +124,9 @@ class Elastic:
 
     @torch.inference_mode(False)  # a cached view outlives the block in which it was first asked for
     def _make_view(self, cut: Cut) -> nn.Module:
+        units = [site.units for site in self.anatomy.sites]
+        if len(cut.widths) != len(units) or not all(map(lambda width, most: 1 <= width <= most, cut.widths, units)):
+            raise BudgetError(f"{cut} doesn't fit this model, whose sites have {units} units. Get one from plan().")
         biases = [table.at(width) for table, width in zip(self._rest_biases, cut.widths, strict=True)]
         return view(self.model, self.anatomy, cut.widths, biases)
 

@@ -1,11 +1,13 @@
 """Writing files and directories so that nobody ever sees a half-written one."""
 
+import errno
 import hashlib
 import os
+import secrets
 import shutil
-import tempfile
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -24,17 +26,18 @@ def replacing(path: str | Path) -> Iterator[Path]:
         InputError: The file can't be written there; what was at `path` is as before.
     """
     target = Path(path)
+    temporary = _beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        os.close(handle)
+        temporary.touch(exist_ok=False)
+        mode = stat.S_IMODE(temporary.stat().st_mode)
     except OSError as error:
         raise _unwritable(target, error) from error
-    temporary = Path(name)
     try:
         yield temporary
         _flush(temporary)
-        temporary.chmod(0o666 & ~_umask())
+        # safetensors makes files that only their owner can read.
+        temporary.chmod(mode)
         os.replace(temporary, target)
     except _FAILURES as error:
         raise _unwritable(target, error) from error
@@ -51,9 +54,11 @@ def new_directory(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     refuse_existing(target)
+    temporary = _beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        temporary.mkdir()
+        mode = temporary.stat().st_mode & 0o666
     except OSError as error:
         raise _unwritable(target, error) from error
     try:
@@ -61,7 +66,7 @@ def new_directory(path: str | Path) -> Iterator[Path]:
         for file in temporary.rglob("*"):
             if file.is_file():
                 _flush(file)
-        temporary.chmod(0o777 & ~_umask())
+                file.chmod(mode)
         if target.exists():
             target.rmdir()
         os.replace(temporary, target)
@@ -69,6 +74,29 @@ def new_directory(path: str | Path) -> Iterator[Path]:
         raise _unwritable(target, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise `InputError` unless a file can be written at `path`; nothing is left behind.
+
+    For what is written only after long work.
+    """
+    target = Path(path)
+    probe = _beside(target)
+    absent: list[Path] = []
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        absent = [folder for folder in target.parents if not folder.exists()]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    finally:
+        with suppress(OSError):
+            for folder in absent:
+                folder.rmdir()
 
 
 def refuse_existing(path: Path) -> None:
@@ -98,10 +126,9 @@ def _flush(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+def _beside(target: Path) -> Path:
+    """Return a name that nobody else uses, for what will become `target`."""
+    return target.parent / f".{target.name}.{secrets.token_hex(4)}"
 
 
 def _unwritable(path: Path, error: OSError | SafetensorError) -> InputError:

@@ -113,7 +113,7 @@ class TextBatches:
             )
         )
         if self._noise:
-            generator = torch.Generator().manual_seed(self._seed * 1_000_003 + index)
+            generator = torch.Generator().manual_seed((self._seed * 1_000_003 + index) % 2**63)
             batch["input_ids"] = _with_noise(batch["input_ids"], self._tokenizer, self._noise, generator)
         return batch
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from pliant.errors import InputError
 from pliant.pooling import check_pooling, pool
 
 
+@runtime_checkable
 class Objective(Protocol):
     """A loss for dimmed models, with the full model's outputs as a target where it needs one."""
 
@@ -124,14 +125,17 @@ def objective_of(objective: str | Objective | Callable[[Any, Batch], Tensor] | N
         pooling: The pooling whose embedding `pooled` distils.
 
     Raises:
-        InputError: The name is unknown.
+        InputError: The name or the pooling is unknown, or it is nothing of these.
     """
+    check_pooling(pooling)
     if objective is None or objective == "pooled":
         return Distillation(pooling)
     if objective == "tokens":
         return Distillation("tokens")
     if objective == "task":
         return Callback(task_loss)
-    if isinstance(objective, str):
+    if isinstance(objective, Objective):
+        return objective
+    if not callable(objective):
         raise InputError(f"Unknown objective {objective!r}. Allowed: pooled, tokens, task, or a callable.")
-    return objective if not callable(objective) else Callback(objective)
+    return Callback(objective)

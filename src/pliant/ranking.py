@@ -21,7 +21,8 @@ FORMAT = 1
 
 Rest = Literal["mean", "zero"]
 
-_SAMPLES = 1024
+_LINES = 8
+"""About how many rows of each consumer, and columns of each producer, a fingerprint looks at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ class Ranking:
         about |= {"provenance": dict(self.provenance)}
         header = json.dumps(about, sort_keys=True)
         with replacing(path) as temporary:
-            save_file(tensors, temporary, metadata={"pliant": header, "sha256": _checksum(header, tensors)})
+            save_file(tensors, temporary, metadata={"pliant": header, "sha256": checksum(header, tensors)})
 
     @classmethod
     def load(cls, path: str | Path) -> "Ranking":
@@ -94,7 +95,7 @@ class Ranking:
         except SafetensorError as error:
             raise ArtefactError(f"{path} is no whole safetensors file ({error}). Copy or make it again.") from error
         about = _read_header(path, metadata)
-        if metadata.get("sha256") != _checksum(metadata["pliant"], tensors):
+        if metadata.get("sha256") != checksum(metadata["pliant"], tensors):
             raise ArtefactError(f"{path} doesn't match its checksum: it was altered or damaged. Copy or make it again.")
         rest = tuple(tensors[f"rest.{index}"] for index in range(len(tensors) - 1))
         return cls(tensors["scores"], rest, about["rest_kind"], about["fingerprint"], about["provenance"])
@@ -116,19 +117,26 @@ def _read_header(path: str | Path, metadata: Mapping[str, str]) -> dict[str, Any
     return about
 
 
-def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
+def checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of a header and of tensors with their names, types and shapes.
+
+    Args:
+        header: Any text.
+        tensors: Tensors of any shape, on any device.
+    """
     total = hashlib.sha256(header.encode())
     for name in sorted(tensors):
         total.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)}".encode())
-        total.update(tensors[name].contiguous().view(torch.uint8).numpy().tobytes())
+        total.update(tensors[name].cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
 
 
 def fingerprint(model: nn.Module, anatomy: Anatomy) -> str:
-    """Return a hash of the model's sites and of samples of their weights.
+    """Return a hash of the model's sites and of some of their weights.
 
     It is the same for one checkpoint in float32 and bfloat16, and with or without a head, and differs as soon as
-    units are reordered.
+    units are reordered: of each consumer it takes whole rows, of each producer whole columns, so that every unit is
+    in it.
 
     Args:
         model: The model, on any device but meta.
@@ -137,9 +145,9 @@ def fingerprint(model: nn.Module, anatomy: Anatomy) -> str:
     total = hashlib.sha256()
     for site in anatomy.sites:
         total.update(f"{site.kind} {site.units} {site.width} {site.outputs} {len(site.producers)}".encode())
-        for path in (site.consumer, *(producer.module for producer in site.producers)):
-            weight = model.get_submodule(path).get_parameter("weight").detach()
-            stride = max(1, weight.numel() // _SAMPLES) | 1
-            samples = weight.reshape(-1)[::stride].to(device="cpu", dtype=torch.bfloat16)
-            total.update(samples.contiguous().view(torch.uint8).numpy().tobytes())
+        weights = [model.get_submodule(site.consumer).get_parameter("weight")]
+        weights += [model.get_submodule(producer.module).get_parameter("weight").T for producer in site.producers]
+        for weight in weights:
+            lines = weight.detach()[:: max(1, len(weight) // _LINES)].to(device="cpu", dtype=torch.bfloat16)
+            total.update(lines.contiguous().view(torch.uint8).numpy().tobytes())
     return total.hexdigest()

@@ -1,6 +1,7 @@
 import csv
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,16 @@ def test_no_place_to_write(refused: Refused, elastic: Path, texts: Path, option:
     command = ("eval", elastic, "--data", texts, "--sparsity", "0.5")
     for place in (texts / "below", "/proc/nowhere/file", texts.parent):
         assert f"Can't write {place}" in refused(*command, option, place)
+
+
+def test_outputs_are_refused_before_the_measurement(
+    refused: Refused, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("eval", tmp_path / "nowhere", "--data", texts)
+    assert "Can't write" in refused(*command, "--report", texts / "below")
+    assert "doesn't end in .png" in refused(*command, "--plot", tmp_path / "deep" / "curve.svg")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pliant[demo]" in refused(*command, "--plot", tmp_path / "curve.png")
 
 
 def test_directories_of_other_kinds(pliant: Run, refused: Refused, elastic: Path, model: Path, texts: Path) -> None:

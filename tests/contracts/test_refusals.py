@@ -154,3 +154,9 @@ def test_two_towers() -> None:
 def test_no_family(model: nn.Module) -> None:
     with pytest.raises(UnsupportedModelError, match=rf"{type(model).__name__} is of no family.*bert.*vit.*dinov2"):
         describe(model)
+
+
+@pytest.mark.parametrize("part", [lambda: by_name("bert").model().encoder, lambda: by_name("vit").model().layers[0]])
+def test_a_part_of_a_model(part: Callable[[], nn.Module]) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"no embeddings of positions.*Pass the whole encoder"):
+        describe(part())

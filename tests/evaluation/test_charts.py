@@ -55,6 +55,13 @@ def test_a_place_that_cannot_be_written_is_refused(make_curve: Callable[..., Cur
         plot([make_curve()], tmp_path / "file" / "plot.png")
 
 
+def test_a_plot_is_a_png(make_curve: Callable[..., Curve], kept: Kept, tmp_path: Path) -> None:
+    for draw in (lambda: plot([make_curve()], tmp_path / "a.svg"), lambda: kept_plot(kept, tmp_path / "kept")):
+        with pytest.raises(InputError, match=r"doesn't end in \.png"):
+            draw()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_matplotlib_the_extra_is_named(
     make_curve: Callable[..., Curve], kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

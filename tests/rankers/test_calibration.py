@@ -170,3 +170,29 @@ def test_generators_follow_seed_and_salt() -> None:
     values = {(seed, salt): drawn(seed, salt) for seed in (0, 1, 12345, -1) for salt in (0, 1, 1000)}
     assert len(set(values.values())) == len(values)
     assert all(drawn(*key) == value for key, value in values.items())
+
+
+def test_rest_values_of_an_mlp_that_reads_stretches() -> None:
+    """Padding doesn't count there either."""
+    specimen = by_name("bert")
+    model = specimen.model()
+    anatomy = describe(model)
+    batches = [{"input_ids": torch.randint(5, 20, (4, 9)), "attention_mask": torch.ones(4, 9, dtype=torch.long)}]
+    batches[0]["attention_mask"][1:, 5:] = 0
+    expected = rest_values(model, anatomy, batches, "mean")
+    for layer in model.encoder.layer:
+        layer.chunk_size_feed_forward = 3
+    for found, value in zip(rest_values(model, anatomy, batches, "mean"), expected, strict=True):
+        torch.testing.assert_close(found, value)
+
+
+@pytest.mark.parametrize("batches", [{"input_ids": torch.ones(2, 3)}, torch.ones(2, 3)], ids=["mapping", "tensor"])
+def test_one_batch_is_not_several(batches: Any) -> None:
+    with pytest.raises(InputError, match=r"is not several batches\. Pass a list"):
+        Stream(batches)
+
+
+@pytest.mark.parametrize("batch", [["text"], "text", {}, {"input_ids": [[1]]}, None], ids=repr)
+def test_what_is_no_batch(batch: Any) -> None:
+    with pytest.raises(InputError, match="Calibration batch 1 is"):
+        Stream([torch.zeros(1), batch])

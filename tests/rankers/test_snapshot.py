@@ -76,6 +76,14 @@ def test_every_length_of_a_truncated_file(saved: Path) -> None:
             Snapshot.load(saved, "this search", CPU)
 
 
+def test_a_flipped_byte_in_the_tensors(saved: Path) -> None:
+    whole = bytearray(saved.read_bytes())
+    whole[-3] ^= 1
+    saved.write_bytes(whole)
+    with pytest.raises(ArtefactError, match="altered or damaged"):
+        Snapshot.load(saved, "this search", CPU)
+
+
 @pytest.mark.parametrize("metadata", [None, {"snapshot": "{"}, {"snapshot": "{}"}], ids=["none", "broken", "empty"])
 def test_another_safetensors_file(metadata: dict[str, str] | None, tmp_path: Path) -> None:
     save_file({"scores": torch.zeros(3)}, tmp_path / "file", metadata=metadata)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from pliant.errors import InputError
 from pliant.families import describe
 from pliant.gates import frozen
-from pliant.objectives import Distillation
+from pliant.objectives import Callback, Distillation
 from pliant.rankers.calibration import Calibration, Stream, rest_values, unit_costs
 from pliant.rankers.soft_mask import Search, SoftMask, standardised_log
 from pliant.ranking import Rest
@@ -150,12 +151,44 @@ def test_a_snapshot_goes_on_where_it_was_taken() -> None:
 
 @given(st.lists(st.floats(0, 1e30), min_size=2, max_size=30))
 def test_standardised_logs(values: list[float]) -> None:
-    """Finite, centred and in the order of the values, whatever they are."""
+    """Finite and in the order of the values, whatever they are; centred and of unit spread where they differ."""
     logs = standardised_log(torch.tensor(values, dtype=torch.float64))
     assert torch.isfinite(logs).all()
-    assert logs.mean().item() == pytest.approx(0, abs=1e-4)
     order = torch.argsort(torch.tensor(values, dtype=torch.float64))
     assert (logs[order].diff() >= 0).all()
     positive = [value for value in values if value > 0]
     if positive and max(positive) > 1.001 * min(positive):
+        assert logs.mean().item() == pytest.approx(0, abs=1e-4)
         assert logs.std().item() == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ({"steps": -1}, "steps"),
+        ({"sparsities": 0}, "sparsities"),
+        ({"judge_every": 0}, "judge_every"),
+        ({"highest": 1.0}, "highest"),
+        ({"ladder": ()}, "ladder"),
+        ({"ladder": (0.5, 1.0)}, "ladder"),
+        ({"rate": 0.0}, "rate"),
+        ({"rest_rate": -0.1}, "rest_rate"),
+        ({"cold": 0.0}, "cold"),
+        ({"hot": 0.05}, "hot"),
+    ],
+)
+def test_settings_that_no_search_can_go_by(setting: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError, match=f"can't be searched with: .*{named}"):
+        SoftMask(**setting)
+
+
+def test_a_loss_that_is_not_finite_ends_the_search() -> None:
+    def broken(outputs: Any, batch: Any) -> Tensor:
+        loss = outputs.last_hidden_state.square().mean()
+        return loss * float("nan") if torch.is_grad_enabled() else loss
+
+    calibration = calibration_of()
+    search = Search(calibration, QUICK, "test")
+    search.calibration = replace(calibration, objective=Callback(broken))
+    with pytest.raises(InputError, match="loss of step 1 is nan"):
+        search.run(None, None)

@@ -16,8 +16,8 @@ from pliant.cli.console import Json, Quiet, Report, check_positive, emit, number
 from pliant.data import ImageBatches, TextBatches, images, pairs, sample, texts
 from pliant.elastic import Elastic
 from pliant.errors import InputError
-from pliant.evaluation import Curve, Kept, RetrievalTask, measure, plot, table, write_report
-from pliant.files import replacing
+from pliant.evaluation import Curve, Kept, RetrievalTask, check_plot, measure, plot, table, write_report
+from pliant.files import check_writable, replacing
 from pliant.rankers.rank import RANKERS
 from pliant.rankers.rank import rank as rank_model
 from pliant.ranking import Ranking
@@ -65,6 +65,7 @@ def evaluate(
     rivals = _rivals(against)
     for value, option in ((inputs, "--inputs"), (batch_size, "--batch-size"), (max_tokens, "--max-tokens")):
         check_positive(value, option)
+    _check_outputs((report, plot_path, json_path), plot_path)
     with progress(quiet or as_json) as advance:
         advance("loading", 0)
         checkpoint, ranking = load_elastic(directory)
@@ -74,7 +75,7 @@ def evaluate(
         kept = Kept.of(elastic, sizes)
         name = str(ranking.provenance.get("model", directory))
         to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, name)
-        curves = [to_measure.curve(elastic, str(ranking.provenance["ranker"]), advance)]
+        curves = [to_measure.curve(elastic, str(ranking.provenance.get("ranker", "ranking")), advance)]
         for rival in rivals:
             assert sources is not None
             other = _rival(directory, rival, ranking, sources)
@@ -89,6 +90,15 @@ def evaluate(
         emit({"curves": [curve.to_json() for curve in curves]})
     else:
         show(table(curves), quiet)
+
+
+def _check_outputs(paths: Iterable[Path | None], plot_path: Path | None) -> None:
+    """Refuse before the measurement what couldn't be written after it."""
+    for path in paths:
+        if path is not None:
+            check_writable(path)
+    if plot_path is not None:
+        check_plot(plot_path)
 
 
 @dataclass(frozen=True)

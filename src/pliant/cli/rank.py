@@ -14,7 +14,6 @@ from pliant.checkpoint import Checkpoint, open_checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.cli.console import Json, Quiet, Report, emit, progress, show
 from pliant.errors import InputError
-from pliant.families import describe
 from pliant.files import refuse_existing
 from pliant.rankers.rank import PRESETS, RANKERS
 from pliant.rankers.rank import rank as rank_model
@@ -48,7 +47,6 @@ def rank(
     with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
         report("loading", 0)
         checkpoint = open_checkpoint(model)
-        describe(checkpoint.model)
         batches = source.batches(checkpoint)
         report("first look", 0)
         ranking = rank_model(

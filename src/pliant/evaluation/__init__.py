@@ -1,6 +1,6 @@
 """What a size keeps: fidelity and retrieval over the sizes, as numbers, charts and a report."""
 
-from pliant.evaluation.charts import kept_plot, plot
+from pliant.evaluation.charts import check_plot, kept_plot, plot
 from pliant.evaluation.curve import Curve, Point, measure
 from pliant.evaluation.embedding import embed
 from pliant.evaluation.kept import Kept
@@ -13,6 +13,7 @@ __all__ = [
     "Kept",
     "Point",
     "RetrievalTask",
+    "check_plot",
     "embed",
     "kept_plot",
     "measure",

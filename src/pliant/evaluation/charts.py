@@ -1,11 +1,12 @@
 """Pictures of the curves, and of what each size keeps, as PNG files."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pliant.anatomy import Kind
-from pliant.errors import MissingExtraError
+from pliant.errors import InputError, MissingExtraError
 from pliant.evaluation.curve import Curve
 from pliant.evaluation.kept import Kept
 from pliant.evaluation.panels import REMOVED, Line, Panel, panels, shorten, spaced, spread, ticks
@@ -32,6 +33,21 @@ _STYLE: "dict[RcKeyType, Any]" = {
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
 }
+
+
+def check_plot(path: str | Path) -> None:
+    """Refuse a plot that can't be made, for whom it is only the end of long work.
+
+    Raises:
+        InputError: The path doesn't end in .png.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if Path(path).suffix.lower() != ".png":
+        raise InputError(f"{str(path)!r} doesn't end in .png, and a plot is always a PNG. Give it that ending.")
+    try:
+        import_module("matplotlib")
+    except ImportError as error:
+        raise MissingExtraError("A plot", "demo") from error
 
 
 def _figure(width: float, height: float) -> "Figure":
@@ -113,17 +129,16 @@ def plot(curves: Sequence[Curve], path: str | Path) -> None:
 
     Args:
         curves: Curves of one model on one task.
-        path: The file to write.
+        path: The file to write; it ends in .png.
 
     Raises:
         InputError: There are no points, the curves don't belong together, or the path can't be written.
         MissingExtraError: matplotlib is not installed.
     """
     shown = panels(curves)
-    try:
-        from matplotlib import rc_context
-    except ImportError as error:
-        raise MissingExtraError("A plot", "demo") from error
+    check_plot(path)
+    from matplotlib import rc_context
+
     with rc_context(_STYLE):
         figure = _figure(5.6 * len(shown), 4.2)
         for axes, panel in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
@@ -162,14 +177,17 @@ def _draw_kept(axes: "Axes", kept: Kept, kind: Kind) -> None:
 def kept_plot(kept: Kept, path: str | Path) -> None:
     """Write a PNG of what each size keeps of every layer: one heat map for neurons, one for heads.
 
+    Args:
+        kept: What each size keeps.
+        path: The file to write; it ends in .png.
+
     Raises:
-        InputError: The path can't be written.
+        InputError: The path doesn't end in .png, or can't be written.
         MissingExtraError: matplotlib is not installed.
     """
-    try:
-        from matplotlib import rc_context
-    except ImportError as error:
-        raise MissingExtraError("A plot", "demo") from error
+    check_plot(path)
+    from matplotlib import rc_context
+
     tallest = max(len(kept.rows(kind)) for kind in kept.kinds)
     width = max(4.0, 1.2 + 0.5 * len(kept.sparsities))
     with rc_context(_STYLE):

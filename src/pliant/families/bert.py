@@ -49,10 +49,15 @@ def surroundings(model: nn.Module, layers: tuple[str, ...]) -> Surroundings:
                 once += module.weight.numel()
             else:
                 per_token += module.weight.numel()
-    positions = next(module for name, module in model.named_modules() if name.endswith("position_embeddings"))
-    assert isinstance(positions, nn.Embedding)
-    reserved = 0 if positions.padding_idx is None else positions.padding_idx + 1
-    return Surroundings(positions.num_embeddings - reserved, per_token, once)
+    return Surroundings(_positions(model), per_token, once)
+
+
+def _positions(model: nn.Module) -> int:
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa and its kin count from the number after the padding's.
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    return 0
 
 
 FAMILY = Family("bert", "BERT, RoBERTa, XLM-R, MiniLM, BGE, E5", (LAYOUT,), "mean", surroundings)

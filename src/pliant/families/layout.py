@@ -50,7 +50,7 @@ class Surroundings:
     """What a family knows of a model beside its layers.
 
     Args:
-        native_tokens: Tokens of a full-size input.
+        native_tokens: Tokens of a full-size input; 0 where the model has no embeddings.
         fixed_macs_per_token: Multiply-accumulates outside the sites, for each token.
         fixed_macs: Multiply-accumulates outside the sites, for each input.
     """

@@ -29,6 +29,11 @@ def describe(model: nn.Module) -> Anatomy:
         sites += layer_sites(model.get_submodule(path), path, index, family.layouts)
     _refuse_shared(model, paths)
     around = family.surroundings(model, paths)
+    if around.native_tokens < 1:
+        raise UnsupportedModelError(
+            f"This {type(model).__name__} has layers but no embeddings of positions or patches. "
+            "Pass the whole encoder, not a part of it."
+        )
     return Anatomy(
         family=family.name,
         sites=tuple(sites),

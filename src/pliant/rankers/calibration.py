@@ -1,6 +1,6 @@
 """What every ranker works with: the model, its calibration inputs, and its rest values."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -28,8 +28,10 @@ class Stream:
             batches: Any iterable. One that can be read only once is kept as far as it was read.
 
         Raises:
-            InputError: There are fewer than two batches.
+            InputError: There are fewer than two batches, or they aren't batches.
         """
+        if isinstance(batches, (Mapping, Tensor)):
+            raise InputError(f"One {type(batches).__name__} is not several batches. Pass a list of batches.")
         head = list(islice(batches, 4 * _HELD_OUT)) if iter(batches) is not batches else []
         self._rest: Iterator[Batch] | None = None
         if iter(batches) is batches:
@@ -37,6 +39,7 @@ class Stream:
             head = list(islice(self._rest, 4 * _HELD_OUT))
         if len(head) < 2:
             raise InputError(f"{len(head)} calibration batches are too few: at least 2 are needed, 1 is held out.")
+        _check_batches(head)
         held_out = max(1, len(head) // 4)
         self.held_out: list[Batch] = head[:held_out]
         self._kept: list[Batch] = head[held_out:] if self._rest is not None else []
@@ -79,6 +82,16 @@ class Stream:
                 if position >= first:
                     yield batch
                 position += 1
+
+
+def _check_batches(batches: list[Batch]) -> None:
+    for number, batch in enumerate(batches):
+        values = batch.values() if isinstance(batch, Mapping) else [batch]
+        if not values or not all(isinstance(value, Tensor) for value in values):
+            raise InputError(
+                f"Calibration batch {number} is {batch!r:.60}; a tensor, or a mapping of names to tensors, is needed. "
+                "Tokenize texts with return_tensors='pt'."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,24 +165,29 @@ def rest_values(model: nn.Module, anatomy: Anatomy, batches: Iterable[Batch], ki
     totals = [torch.zeros(site.units * site.width, dtype=torch.float64, device=device) for site in anatomy.sites]
     if kind == "zero":
         return tuple(total.float() for total in totals)
-    count = 0
+    counts = [0 for _ in totals]
     for batch in batches:
-        count += _add_inputs(model, anatomy, batch, totals)
-    if not count:
-        raise InputError("The calibration inputs have no valid token: every attention mask is zero.")
-    return tuple((total / count).float() for total in totals)
+        _add_inputs_(model, anatomy, batch, totals, counts)
+    if not all(counts):
+        raise InputError("The calibration inputs have no valid token: every attention mask is zero. Pass others.")
+    return tuple((total / count).float() for total, count in zip(totals, counts, strict=True))
 
 
-def _add_inputs(model: nn.Module, anatomy: Anatomy, batch: Batch, totals: list[Tensor]) -> int:
-    """Add the valid tokens' consumer inputs of one batch to `totals`; return how many tokens they were."""
-    counts: list[int] = []
+def _add_inputs_(model: nn.Module, anatomy: Anatomy, batch: Batch, totals: list[Tensor], counts: list[int]) -> None:
+    """Add the valid tokens' consumer inputs of one batch to each site's total, and their number to its count."""
+    seen = [0 for _ in totals]
+    valid: Tensor | None = None
 
     def add(index: int, inputs: Tensor) -> None:
+        nonlocal valid
         tokens = inputs.reshape(size(batch), -1, inputs.shape[-1])
-        valid = valid_tokens(batch, tokens)
-        totals[index] += tokens[valid].sum(dim=0, dtype=torch.float64)
-        counts.append(int(valid.sum()))
+        # The first to be called is an attention, which reads all tokens at once. With chunk_size_feed_forward, an MLP
+        # reads one stretch of them after the other.
+        valid = valid_tokens(batch, tokens) if valid is None else valid
+        chosen = valid[:, seen[index] : seen[index] + tokens.shape[1]]
+        seen[index] += tokens.shape[1]
+        totals[index] += tokens[chosen].sum(dim=0, dtype=torch.float64)
+        counts[index] += int(chosen.sum())
 
     with torch.inference_mode(), consumer_hooks(model, anatomy, add):
         forward(model, batch)
-    return counts[0]

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pliant.batches import forward
+from pliant.errors import InputError
 from pliant.gates import gated
 from pliant.rankers.calibration import Calibration
 
@@ -14,6 +15,9 @@ def gate_gradients(calibration: Calibration) -> Iterator[Tensor]:
     """Yield for each observed batch the gradient `[units]` of the objective's probe, with all gates at one.
 
     A gate moves its unit between its activation and its rest value, so the rest values count.
+
+    Raises:
+        InputError: A gradient is not finite.
     """
     generator = calibration.generator(salt=1)
     with gated(calibration.model, calibration.anatomy, calibration.rest) as gates:
@@ -21,4 +25,10 @@ def gate_gradients(calibration: Calibration) -> Iterator[Tensor]:
             masks = torch.ones(calibration.anatomy.units, device=calibration.device, requires_grad=True)
             gates.masks = masks
             probe = calibration.objective.probe(forward(calibration.model, batch), batch, generator)
-            yield torch.autograd.grad(probe, masks)[0].double()
+            gradient = torch.autograd.grad(probe, masks)[0].double()
+            if not gradient.isfinite().all():
+                raise InputError(
+                    "The model's outputs or their gradients are not finite on the calibration inputs. "
+                    "Check its weights and the objective, or use float32."
+                )
+            yield gradient

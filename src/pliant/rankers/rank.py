@@ -60,7 +60,7 @@ def rank(
         model: A transformer encoder of a supported family.
         batches: Calibration inputs, unlabelled: an iterable of dicts of tensors (the model's own keyword inputs), or
             of tensors. Padding, marked by `attention_mask`, never counts. A quarter, at most 8 batches, is held out
-            to select the best scores.
+            to select the best scores. What can be read again must give the same batches each time: no shuffling.
         ranker: `soft-mask` (the method), or a baseline: `fisher`, `taylor`, `magnitude`, `random`.
         pooling: How token outputs become the embedding that is to be kept: `cls`, `mean`, `last`, `pooler`, or
             `tokens` for every token's output; by default the family's.
@@ -79,7 +79,8 @@ def rank(
         The ranking.
 
     Raises:
-        InputError: An argument has a value that isn't allowed, or there are fewer than two batches.
+        InputError: An argument has a value that isn't allowed, there are fewer than two batches, or activations,
+            gradients or losses are not finite.
         UnsupportedModelError: No family knows the model.
         ArtefactError: The checkpoint is damaged or belongs to another search.
 
@@ -103,7 +104,9 @@ def rank(
             saved = Snapshot.load(Path(checkpoint), identity, device)
         values = saved.measured if saved else rest_values(model, anatomy, observed(stream, device), rest)
         if not all(torch.isfinite(value).all() for value in values):
-            raise InputError("The model's activations are not finite on the calibration inputs. Check its weights.")
+            raise InputError(
+                "The model's activations are not finite on the calibration inputs. Check its weights, or use float32."
+            )
         calibration = Calibration(model, anatomy, stream, goal, values, unit_costs(anatomy, device), seed)
         if ranker == "soft-mask":
             found = _search(calibration, chosen, identity, saved, checkpoint, watch)

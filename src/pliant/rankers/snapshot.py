@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pliant.errors import ArtefactError
 from pliant.files import replacing
+from pliant.ranking import checksum
 
 _FIXED = ("scores", "best", "losses")
 _FOR_EACH_SITE = ("measured", "rest", "best_rest")
@@ -53,15 +54,20 @@ class Snapshot:
         return len(self.losses)
 
     def save(self, path: Path) -> None:
-        """Write the snapshot; one that is there is replaced in one step."""
+        """Write the snapshot; one that is there is replaced in one step.
+
+        Raises:
+            InputError: The file can't be written.
+        """
         tensors: dict[str, Tensor] = {name: getattr(self, name) for name in _FIXED}
         for name in (*_FOR_EACH_SITE, *_FOR_EACH_PARAMETER):
             tensors |= {f"{name}.{index}": tensor for index, tensor in enumerate(getattr(self, name))}
         # Until something better is found, the best values are those at the start: safetensors wants them apart.
         tensors = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
         about = {"identity": self.identity, "best_loss": self.best_loss, "best_step": self.best_step}
+        header = json.dumps(about)
         with replacing(path) as temporary:
-            save_file(tensors, temporary, metadata={"snapshot": json.dumps(about)})
+            save_file(tensors, temporary, metadata={"snapshot": header, "sha256": checksum(header, tensors)})
 
     @classmethod
     def load(cls, path: Path, identity: str, device: torch.device) -> "Snapshot":
@@ -72,10 +78,14 @@ class Snapshot:
         """
         try:
             with safe_open(path, framework="pt", device=str(device)) as file:
-                about = json.loads((file.metadata() or {}).get("snapshot", "{}"))
+                metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-        except (SafetensorError, json.JSONDecodeError) as error:
+        except SafetensorError as error:
             raise ArtefactError(f"{path} is damaged ({error}). Remove it and rank again from the start.") from error
+        header = metadata.get("snapshot", "")
+        if metadata.get("sha256") != checksum(header, tensors):
+            raise ArtefactError(f"{path} is altered or damaged. Remove it and rank again from the start.")
+        about = json.loads(header)
         if about.get("identity") != identity:
             raise ArtefactError(
                 f"{path} belongs to another search (another model, other data or other options). "

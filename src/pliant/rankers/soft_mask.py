@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pliant.batches import Batch, forward, to_device
+from pliant.errors import InputError
 from pliant.gates import Gates, gated
 from pliant.rankers import fisher
 from pliant.rankers.calibration import Calibration
@@ -43,6 +44,21 @@ class SoftMask:
     cold: float = 0.1
     judge_every: int = 40
     ladder: tuple[float, ...] = (0.3, 0.5, 0.7)
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no search can go by."""
+        allowed = {
+            "steps is at least 0, sparsities and judge_every 1": self.steps
+            >= 0
+            < min(self.sparsities, self.judge_every),
+            "highest is in (0, 1)": 0 < self.highest < 1,
+            "the ladder has sparsities in [0, 1)": bool(self.ladder) and all(0 <= rung < 1 for rung in self.ladder),
+            "rate is positive and rest_rate isn't negative": self.rate > 0 and self.rest_rate >= 0,
+            "hot is at least cold, which is positive": self.hot >= self.cold > 0,
+        }
+        broken = [rule for rule, holds in allowed.items() if not holds]
+        if broken:
+            raise InputError(f"{self} can't be searched with: {'; '.join(broken)}. Change that.")
 
     def temperature(self, step: int) -> float:
         """Return the temperature at `step`: geometric from `hot` to `cold`."""
@@ -146,7 +162,15 @@ class Search:
         )
 
     def run(self, checkpoint: Path | None, watch: Watch | None) -> Found:
-        """Do the steps that are left, judging and saving on the way."""
+        """Do the steps that are left, judging and saving on the way.
+
+        Args:
+            checkpoint: File to save snapshots in.
+            watch: Called after every step.
+
+        Raises:
+            InputError: A loss is not finite, or a snapshot can't be written.
+        """
         calibration, settings = self.calibration, self.settings
         batches = calibration.stream.training(first=len(self.losses))
         with gated(calibration.model, calibration.anatomy, self.rest) as gates:
@@ -187,6 +211,8 @@ class Search:
             loss = self._loss(gates, masks, batch, target) / self.settings.sparsities
             torch.autograd.backward(loss, inputs=[parameter for parameter, _ in self._rates])
             total += loss.item()
+        if not math.isfinite(total):
+            raise InputError(f"The loss of step {step + 1} is {total}. Check the objective, or use float32.")
         for group, (_, rate) in zip(self._adam.param_groups, self._rates, strict=True):
             group["lr"] = rate * self.settings.decay(step)
         self._adam.step()
