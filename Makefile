@@ -13,7 +13,8 @@ DEMO := build/demo
 demo: $(INSTALLED)
 	test -e $(DEMO) || $(BIN)/pliant rank demo:text --data demo:text --out $(DEMO) \
 		$$(test ! -e $(DEMO).partial || echo --resume)
-	$(BIN)/pliant eval $(DEMO) --report build/demo-report.html --plot build/demo-curve.png
+	$(BIN)/pliant eval $(DEMO) --report build/demo-report.html --plot build/demo-curve.png \
+		--kept-plot build/demo-kept.png
 
 test: $(INSTALLED)
 	$(BIN)/pytest

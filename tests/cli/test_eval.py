@@ -26,7 +26,8 @@ def pairs(tmp_path: Path) -> list[tuple[str, str]]:
 def test_all_outputs_agree(pliant: Run, elastic: Path, texts: Path, tmp_path: Path) -> None:
     before = tree(elastic)
     page, picture, saved = tmp_path / "new" / "page.html", tmp_path / "new" / "a curve.png", tmp_path / "curves.json"
-    files = ("--report", page, "--plot", picture, "--save", saved)
+    layers = tmp_path / "new" / "layers.png"
+    files = ("--report", page, "--plot", picture, "--kept-plot", layers, "--save", saved)
     options = ("--sparsity", "0.5,0,0.3", "--against", "fisher, random,fisher", "--json")
     result = pliant("eval", elastic, "--data", texts, *options, *files)
     assert (result.status, result.err) == (0, "")
@@ -38,7 +39,8 @@ def test_all_outputs_agree(pliant: Run, elastic: Path, texts: Path, tmp_path: Pa
         assert [point.sparsity for point in curve.points] == [0.0, 0.3, 0.5]
         assert curve.points[0].cosine == pytest.approx(1) and curve.points[2].cosine < 0.9999
         assert curve.full_ndcg is None and curve.task == str(texts)
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert all(image.read_bytes().startswith(b"\x89PNG") for image in (picture, layers))
+    assert picture.read_bytes() != layers.read_bytes()
     assert repr(curves[0].points[1].cosine) in page.read_text("utf-8")
     assert tree(elastic) == before
 
@@ -149,7 +151,7 @@ def test_data_that_cannot_be_used(refused: Refused, elastic: Path, tmp_path: Pat
     assert "no column 'c'" in refused(*command, *table, "--query-column", "query", "--document-column", "c")
 
 
-@pytest.mark.parametrize("option", ["--report", "--plot", "--save"])
+@pytest.mark.parametrize("option", ["--report", "--plot", "--kept-plot", "--save"])
 def test_no_place_to_write(refused: Refused, elastic: Path, texts: Path, option: str) -> None:
     command = ("eval", elastic, "--data", texts, "--sparsity", "0.5")
     for place in (texts / "below", "/proc/nowhere/file", texts.parent):
@@ -163,7 +165,8 @@ def test_outputs_are_refused_before_the_measurement(
     assert "Can't write" in refused(*command, "--report", texts / "below")
     assert "doesn't end in .png" in refused(*command, "--plot", tmp_path / "deep" / "curve.svg")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "pliant[demo]" in refused(*command, "--plot", tmp_path / "curve.png")
+    for option in ("--plot", "--kept-plot"):
+        assert "pliant[demo]" in refused(*command, option, tmp_path / "curve.png")
 
 
 def test_directories_of_other_kinds(pliant: Run, refused: Refused, elastic: Path, model: Path, texts: Path) -> None:

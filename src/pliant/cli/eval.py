@@ -16,7 +16,7 @@ from pliant.cli.console import Json, Quiet, Report, check_positive, emit, number
 from pliant.data import ImageBatches, TextBatches, images, pairs, sample, texts
 from pliant.elastic import Elastic
 from pliant.errors import InputError
-from pliant.evaluation import Curve, Kept, RetrievalTask, check_plot, measure, plot, table, write_report
+from pliant.evaluation import Curve, Kept, RetrievalTask, check_plot, kept_plot, measure, plot, table, write_report
 from pliant.files import check_writable, replacing
 from pliant.rankers.rank import RANKERS
 from pliant.rankers.rank import rank as rank_model
@@ -56,6 +56,7 @@ def evaluate(
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = 128,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")] = None,
     plot_path: Annotated[Path | None, typer.Option("--plot", help="Write the curve as a PNG.")] = None,
+    kept_path: Annotated[Path | None, typer.Option("--kept-plot", help="Write what each layer keeps as a PNG.")] = None,
     json_path: Annotated[Path | None, typer.Option("--save", help="Write the curves as JSON.")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -65,7 +66,7 @@ def evaluate(
     rivals = _rivals(against)
     for value, option in ((inputs, "--inputs"), (batch_size, "--batch-size"), (max_tokens, "--max-tokens")):
         check_positive(value, option)
-    _check_outputs((report, plot_path, json_path), plot_path)
+    _check_outputs((report, json_path), (plot_path, kept_path))
     with progress(quiet or as_json) as advance:
         advance("loading", 0)
         checkpoint, ranking = load_elastic(directory)
@@ -84,6 +85,8 @@ def evaluate(
         _save(json_path, curves)
     if plot_path is not None:
         plot(curves, plot_path)
+    if kept_path is not None:
+        kept_plot(kept, kept_path)
     if report is not None:
         write_report(report, curves, kept, _provenance(ranking, elastic))
     if as_json:
@@ -92,13 +95,13 @@ def evaluate(
         show(table(curves), quiet)
 
 
-def _check_outputs(paths: Iterable[Path | None], plot_path: Path | None) -> None:
+def _check_outputs(files: Iterable[Path | None], plots: Iterable[Path | None]) -> None:
     """Refuse before the measurement what couldn't be written after it."""
-    for path in paths:
-        if path is not None:
-            check_writable(path)
-    if plot_path is not None:
-        check_plot(plot_path)
+    drawn = [path for path in plots if path is not None]
+    for path in (*drawn, *(file for file in files if file is not None)):
+        check_writable(path)
+    for path in drawn:
+        check_plot(path)
 
 
 @dataclass(frozen=True)
