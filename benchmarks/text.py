@@ -30,7 +30,7 @@ LABELS = (RANKERS[0], FIXED_REST, *RANKERS[1:])
 WORDNET = Path("/usr/share/wordnet")
 
 
-def glosses(count: int = 1000) -> tuple[str, ...]:
+def glosses(count: int = 500) -> tuple[str, ...]:
     """Return dictionary glosses, or nothing where the dictionary isn't installed."""
     found: list[str] = []
     for file in sorted(WORDNET.glob("data.*")):

@@ -68,7 +68,7 @@ def rank(
         seed: One seed gives one ranking on one machine.
         objective: `pooled` (keep the embedding), `tokens`, `task` (the model's own loss, with labels in the batches),
             or a function of the model's outputs and the batch that returns a scalar loss.
-        preset: `default`, or `fast` for a rougher ranking in a sixth of the time.
+        preset: `default`, or `fast` for a rougher ranking in a third of the time.
         steps: Steps of the search, in place of the preset's.
         settings: All settings of the search, in place of the preset's.
         checkpoint: File to keep the state of the search in.

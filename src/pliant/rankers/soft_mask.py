@@ -35,7 +35,7 @@ class SoftMask:
         ladder: Sparsities of the hard masks that are judged.
     """
 
-    steps: int = 480
+    steps: int = 240
     sparsities: int = 2
     highest: float = 0.85
     rate: float = 0.3
