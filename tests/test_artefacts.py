@@ -10,9 +10,9 @@ from torch import nn
 from transformers import AutoModel, BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 
 import pliant
-from pliant.artefacts import RANKING, load_cut, load_elastic, write_cut, write_elastic
+from pliant.artefacts import RANKING, _checksum, load_cut, load_elastic, write_cut, write_elastic
 from pliant.checkpoint import Checkpoint, open_checkpoint
-from pliant.errors import InputError
+from pliant.errors import ArtefactError, InputError
 from pliant.files import digest
 from pliant.ranking import Ranking
 
@@ -140,3 +140,20 @@ def test_no_such_directory(tmp_path: Path) -> None:
     for load in (load_elastic, load_cut, pliant.load):
         with pytest.raises(InputError, match="No directory at"):
             load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("widths", [[1], [0, 8, 0, 8], [99] * 4, ["a"] * 4, [1.5] * 4, None])
+def test_widths_of_another_cut(checkpoint: Checkpoint, tmp_path: Path, widths: Any) -> None:
+    elastic = pliant.Elastic(checkpoint.model, ranking_of(checkpoint.model))
+    write_cut(tmp_path / "c", elastic.cut(sparsity=0.5), elastic.plan(sparsity=0.5).widths, checkpoint)
+    manifest = json.loads((tmp_path / "c" / "pliant.json").read_text()) | {"widths": widths}
+    (tmp_path / "c" / "pliant.json").write_text(json.dumps(manifest | {"sha256": _checksum(manifest)}))
+    with pytest.raises(ArtefactError, match="names the widths"):
+        load_cut(tmp_path / "c")
+
+
+def test_weights_that_do_not_belong_to_a_cut_are_not_read(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    elastic = pliant.Elastic(checkpoint.model, ranking_of(checkpoint.model))
+    write_cut(tmp_path / "c", elastic.cut(sparsity=0.5), elastic.plan(sparsity=0.5).widths, checkpoint)
+    (tmp_path / "c" / "other.safetensors").write_bytes(b"x")
+    assert torch.equal(load_cut(tmp_path / "c")(**inputs())[0], elastic.cut(sparsity=0.5)(**inputs())[0])

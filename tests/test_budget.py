@@ -248,3 +248,15 @@ def test_budgets_beyond_any_model(measure: Any) -> None:
     ranking = ranking_of(anatomy, [float(unit) for unit in range(10)])
     for limit in (1e300, 10**400):
         assert plan(anatomy, ranking, Budget(measure, limit, 1_000_000)).widths == (10,)
+
+
+@pytest.mark.parametrize("multiple", [0, -8, 8.5, "8", True, None])
+def test_alignments_that_are_no_multiple(multiple: Any) -> None:
+    with pytest.raises(BudgetError, match="integers from 1 on"):
+        Alignment(neurons=multiple)
+
+
+@pytest.mark.parametrize("widths", [[1, 2], (1.5, 2), ("a",), None])
+def test_widths_that_count_nothing(widths: Any) -> None:
+    with pytest.raises(BudgetError, match="no tuple of integers"):
+        Cut(widths)

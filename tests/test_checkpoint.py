@@ -1,3 +1,4 @@
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -152,3 +153,27 @@ def test_opening_changes_no_file(model: Path) -> None:
     open_checkpoint(str(model)).preprocessor()
     assert sorted(path.name for path in model.iterdir()) == names
     assert all(torch.equal(before[name], tensor) for name, tensor in load_file(model / "model.safetensors").items())
+
+
+@pytest.mark.parametrize("length", ["abc", -5, [1], 0.5])
+def test_a_longest_text_that_is_none(model: Path, length: Any) -> None:
+    (model / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
+    with pytest.raises(InputError, match="max_seq_length"):
+        open_checkpoint(str(model))
+
+
+def test_configurations_of_other_shapes(model: Path) -> None:
+    (model / "1_Pooling").mkdir()
+    (model / "1_Pooling" / "config.json").write_text('{"pooling_mode": ["cls"]}')
+    (model / "modules.json").write_text('[{"path": 5}, {"path": "1_Pooling"}]')
+    assert open_checkpoint(str(model)).pooling is None
+    assert module_folders(model) == {"1_Pooling"}
+    (model / "tokenizer_config.json").write_text("[1]")
+    with pytest.raises(InputError, match="Can't read the model"):
+        open_checkpoint(str(model)).preprocessor()
+    (model / "pliant.json").write_text('{"class": 5}')
+    with pytest.raises(ArtefactError, match="no model 5"):
+        open_checkpoint(str(model))
+    (model / "pliant.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="Can't read"):
+        open_checkpoint(str(model))

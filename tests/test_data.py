@@ -274,3 +274,26 @@ def test_tables_know_their_columns(tmp_path: Path) -> None:
     table = open_table(write_table(tmp_path, ".csv"))
     assert isinstance(table, Table)
     assert (table.columns, table.text_columns) == (("text", "label"), ("text", "label"))
+
+
+@pytest.mark.parametrize("path", ["", " "])
+def test_a_blank_path_is_not_the_present_directory(path: str) -> None:
+    with pytest.raises(InputError, match="blank"):
+        texts(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [('{"text": "\\ud800 x"}\n', "lone surrogate"), ('{"text": ' + "[" * 100_000 + "\n", "not JSON")],
+    ids=["surrogate", "deep"],
+)
+def test_json_that_python_alone_takes(tmp_path: Path, content: str, named: str) -> None:
+    with pytest.raises(InputError, match=f"line 1.*{named}"):
+        list(texts(write(tmp_path / "a.jsonl", content)))
+
+
+def test_parquet_columns_of_one_name(tmp_path: Path) -> None:
+    column = pyarrow.array(["x"])
+    parquet.write_table(pyarrow.table([column, column], names=["text", "text"]), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="two columns of one name"):
+        list(texts(tmp_path / "a.parquet"))

@@ -1,4 +1,6 @@
+import copy
 import gc
+import pickle
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -215,3 +217,48 @@ def test_directories_that_are_none_of_ours(tmp_path: Path) -> None:
 def test_a_cut_of_another_model(elastic: Elastic, widths: tuple[int, ...]) -> None:
     with pytest.raises(BudgetError, match=r"doesn't fit this model.*plan\(\)"):
         elastic.view(Cut(widths))
+
+
+def test_copies_and_pickles_stand_alone(elastic: Elastic) -> None:
+    half = elastic.at(sparsity=0.5)
+    for other in (copy.deepcopy(elastic), pickle.loads(pickle.dumps(elastic))):
+        batch = BERT.batch()
+        assert_equal_outputs(other.at(sparsity=0.5)(**batch), half(**batch))
+        assert other.at(sparsity=0.5) is not half
+        assert other.plan(sparsity=0.3) == elastic.plan(sparsity=0.3)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["model", "layer"])
+def test_views_of_a_model_that_was_compiled_in_place(elastic: Elastic, whole: bool) -> None:
+    batch = BERT.batch()
+    expected = elastic.at(sparsity=0.5)(**batch).last_hidden_state
+    compiled = elastic.model if whole else elastic.model.get_submodule("encoder.layer.0")
+    compiled.compile(backend="eager")
+    cut = elastic.plan(sparsity=0.5)
+    for small in (elastic._make_view(cut), elastic.cut(sparsity=0.5)):
+        torch.testing.assert_close(small(**batch).last_hidden_state, expected)
+    assert compiled._compiled_call_impl is not None
+
+
+@pytest.mark.parametrize("asked", [{"sparsity": [0.5]}, {"params": {}}, {"macs": 1e9, "tokens": [8]}])
+def test_budgets_without_a_hash(elastic: Elastic, asked: dict[str, Any]) -> None:
+    with pytest.raises(BudgetError):
+        elastic.at(**asked)
+
+
+def test_arguments_of_other_types(elastic: Elastic) -> None:
+    with pytest.raises(InputError, match="no Ranking"):
+        Elastic(BERT.model(), "ranking")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="no Alignment"):
+        Elastic(BERT.model(), ranked(BERT.name), alignment=8)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(BudgetError, match="no Cut"):
+        elastic.view((4, 8))  # pyright: ignore[reportArgumentType]
+
+
+def test_models_whose_weights_cannot_be_worked_on() -> None:
+    with pytest.raises(InputError, match="meta"):
+        Elastic(BERT.model().to("meta"), ranked(BERT.name))
+    with torch.inference_mode():
+        frozen = BERT.model()
+    with pytest.raises(InputError, match="inference_mode"):
+        Elastic(frozen, ranked(BERT.name))

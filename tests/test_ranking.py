@@ -240,3 +240,17 @@ def test_a_ranking_of_another_model() -> None:
     ):
         with pytest.raises(ArtefactError, match="another model"):
             wrong.check(model, anatomy)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"scores": [1.0]}, {"rest": None}, {"rest": [torch.zeros(2)]}, {"rest": ([1.0],)}, {"rest_kind": "median"}],
+    ids=str,
+)
+def test_fields_of_other_types(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        made(**changes)
+
+
+def test_scores_leave_their_graph() -> None:
+    assert not made(scores=torch.zeros(3, requires_grad=True)).scores.requires_grad

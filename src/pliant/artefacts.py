@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from pliant.anatomy import Anatomy
 from pliant.checkpoint import (
     CHECKPOINT_FILES,
     MANIFEST,
@@ -19,6 +20,7 @@ from pliant.checkpoint import (
     module_folders,
     open_checkpoint,
     read_json,
+    readable,
 )
 from pliant.errors import ArtefactError, InputError
 from pliant.families import describe
@@ -112,16 +114,30 @@ def load_cut(directory: str | Path) -> nn.Module:
 
     folder = Path(directory)
     manifest = _checked_manifest(folder, "cut")
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    full = model_class(manifest["class"])(config).to(config.dtype or torch.float32)
+    with readable(str(folder)):
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    full = model_class(manifest.get("class"))(config).to(config.dtype or torch.float32)
     anatomy = describe(full)
     biases = [full.get_parameter(f"{site.consumer}.bias").detach().clone() for site in anatomy.sites]
-    own = standalone(view(full, anatomy, manifest["widths"], biases))
+    own = standalone(view(full, anatomy, _checked_widths(manifest.get("widths"), anatomy, folder), biases))
     weights: dict[str, Tensor] = {}
-    for file in sorted(folder.glob("*.safetensors")):
-        weights |= load_file(file)
-    _assign_(own, weights, folder)
+    with readable(str(folder)):
+        for name in sorted(manifest["files"]):
+            if name.endswith(".safetensors"):
+                weights |= load_file(folder / name)
+        _assign_(own, weights, folder)
     return own.eval().requires_grad_(False)
+
+
+def _checked_widths(widths: Any, anatomy: Anatomy, folder: Path) -> tuple[int, ...]:
+    units = [site.units for site in anatomy.sites]
+    whole = isinstance(widths, list) and all(type(width) is int for width in widths) and len(widths) == len(units)
+    if not whole or not all(1 <= width <= most for width, most in zip(widths, units, strict=True)):
+        raise ArtefactError(
+            f"{folder / MANIFEST} names the widths {widths!r:.80}, but the model's sites have {units} units. "
+            "Make the cut again."
+        )
+    return tuple(widths)
 
 
 def _assign_(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
@@ -201,6 +217,13 @@ def _checked_manifest(folder: Path, form: Form) -> dict[str, Any]:
     for name, expected in manifest["files"].items():
         if not (folder / name).is_file():
             raise ArtefactError(f"{folder / name} is missing. Copy the directory again, or make it anew.")
-        if digest(folder / name) != expected:
+        if _digest(folder / name) != expected:
             raise ArtefactError(f"{folder / name} was altered or damaged. Copy the directory again, or make it anew.")
     return manifest
+
+
+def _digest(path: Path) -> str:
+    try:
+        return digest(path)
+    except OSError as error:
+        raise InputError(f"{path} can't be read: {error.strerror}. Check its permissions.") from error

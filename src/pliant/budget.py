@@ -20,6 +20,10 @@ _LONGEST = 1_000_000
 Measure = Literal["sparsity", "params", "macs"]
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True)
 class Budget:
     """What a user asks for: at most so many parameters or MACs, or at least so much removed.
@@ -47,8 +51,7 @@ class Budget:
             raise BudgetError(f"sparsity={self.limit} is outside [0, 1). 0 keeps everything, 0.5 removes half.")
         if self.measure != "sparsity" and self.limit <= 0:
             raise BudgetError(f"{self.measure}={self.limit} is not positive. Pass how many the model may have.")
-        whole = isinstance(self.tokens, (int, np.integer)) and not isinstance(self.tokens, bool)
-        if self.tokens is not None and not (whole and 1 <= self.tokens <= _LONGEST):
+        if self.tokens is not None and not (_is_whole(self.tokens) and 1 <= self.tokens <= _LONGEST):
             raise BudgetError(
                 f"tokens={self.tokens!r} is no positive integer up to {_LONGEST}. Pass the length of an input."
             )
@@ -80,6 +83,11 @@ class Cut:
 
     widths: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        """Refuse widths that count nothing."""
+        if not isinstance(self.widths, tuple) or not all(map(_is_whole, self.widths)):
+            raise BudgetError(f"widths={self.widths!r:.60} is no tuple of integers. Get a cut from Elastic.plan.")
+
     def is_inside(self, other: "Cut") -> bool:
         """Say whether `other` keeps every unit that this cut keeps."""
         return all(mine <= theirs for mine, theirs in zip(self.widths, other.widths, strict=True))
@@ -94,8 +102,11 @@ class Alignment:
 
     def __post_init__(self) -> None:
         """Refuse multiples below one."""
-        if self.neurons < 1 or self.heads < 1:
-            raise BudgetError(f"Alignment {self.neurons} for neurons, {self.heads} for heads: both must be 1 or more.")
+        for multiple in (self.neurons, self.heads):
+            if not _is_whole(multiple) or multiple < 1:
+                raise BudgetError(
+                    f"Alignment {self.neurons!r} for neurons, {self.heads!r} for heads: both are integers from 1 on."
+                )
 
     def step(self, site: Site) -> int:
         """Return the multiple for `site`: never more than its units."""

@@ -55,7 +55,7 @@ class Checkpoint:
         from transformers import AutoImageProcessor, AutoTokenizer
 
         loader = AutoTokenizer if self.inputs == "text" else AutoImageProcessor
-        with _readable(self.name):
+        with readable(self.name):
             found = loader.from_pretrained(self.directory, local_files_only=True, trust_remote_code=False)
         # Without any tokenizer file, transformers makes one that knows no word.
         if self.inputs == "text" and len(found) <= len(found.all_special_ids):
@@ -127,14 +127,18 @@ def _downloaded(name: str) -> Path:
         ) from error
 
 
+# What transformers stumbles over depends on what is wrong with a file; it checks little by itself.
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError)
+
+
 @contextmanager
-def _readable(name: str) -> Iterator[None]:
+def readable(name: str) -> Iterator[None]:
     """Turn what transformers raises at files it can't use into one clear error."""
     from huggingface_hub.errors import StrictDataclassError
 
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, StrictDataclassError) as error:
+    except (*_UNREADABLE, StrictDataclassError) as error:
         reason = " ".join(str(error).split("\n")[:2]).strip().removesuffix(".") or type(error).__name__
         raise InputError(f"Can't read the model {name}: {reason}. Is the checkpoint complete?") from error
 
@@ -142,12 +146,12 @@ def _readable(name: str) -> Iterator[None]:
 def _load_model(directory: Path, name: str, class_name: str | None) -> nn.Module:
     from transformers import AutoConfig, AutoModel
 
-    with _readable(name):
+    with readable(name):
         config = AutoConfig.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
     loader = AutoModel if class_name is None else model_class(class_name)
     if class_name is None and type(config) not in AutoModel._model_mapping:
         raise UnsupportedModelError(f"{name} is a {config.model_type}: transformers has no encoder class for it.")
-    with _readable(name):
+    with readable(name):
         # Weights of other shapes are let through here, since our own message about them can be understood.
         model, report = loader.from_pretrained(
             directory,
@@ -162,7 +166,7 @@ def _load_model(directory: Path, name: str, class_name: str | None) -> nn.Module
     return model.eval()
 
 
-def model_class(name: str) -> Any:
+def model_class(name: str | None) -> Any:
     """Return the transformers class of that name.
 
     Raises:
@@ -170,7 +174,7 @@ def model_class(name: str) -> Any:
     """
     import transformers
 
-    found = getattr(transformers, name, None)
+    found = getattr(transformers, name, None) if isinstance(name, str) else None
     if not (isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)):
         raise ArtefactError(f"This transformers has no model {name!r}, which {MANIFEST} names. Upgrade transformers.")
     return found
@@ -211,7 +215,7 @@ def module_folders(directory: Path) -> set[str]:
     """
     modules = _parsed(directory / "modules.json")
     paths = [module.get("path") for module in modules if isinstance(module, dict)] if isinstance(modules, list) else []
-    return {Path(path).parts[0] for path in paths if path}
+    return {Path(path).parts[0] for path in paths if isinstance(path, str) and path}
 
 
 def _parsed(path: Path) -> Any:
@@ -220,7 +224,7 @@ def _parsed(path: Path) -> Any:
         return None
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"Can't read {path}: {error}. Copy the checkpoint again.") from error
 
 
@@ -232,15 +236,22 @@ def _pooling(directory: Path) -> str | None:
     config = read_json(directory / "1_Pooling" / "config.json")
     modes = {"cls": "cls_token", "mean": "mean_tokens", "last": "lasttoken"}
     found = [name for name, mode in modes.items() if config.get(f"pooling_mode_{mode}")]
-    if config.get("pooling_mode") in modes:
-        found.append(config["pooling_mode"])
+    mode = config.get("pooling_mode")
+    if isinstance(mode, str) and mode in modes:
+        found.append(mode)
     return found[0] if found else None
 
 
 def _max_tokens(directory: Path) -> int:
     own = read_json(directory / "sentence_bert_config.json").get("max_seq_length")
     positions = read_json(directory / "config.json").get("max_position_embeddings")
-    return int(own or positions or 512)
+    longest = own or positions or 512
+    if not isinstance(longest, int) or longest < 1:
+        raise InputError(
+            f"{directory} says that its longest text has {longest!r} tokens. "
+            "Correct max_seq_length in sentence_bert_config.json, or max_position_embeddings in config.json."
+        )
+    return longest
 
 
 def _manifest_class(directory: Path) -> str | None:

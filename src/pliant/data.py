@@ -128,6 +128,10 @@ def sample(items: Iterable[T], count: int, seed: int) -> list[T]:
 
 
 def _existing(path: str | Path) -> Path:
+    if not str(path).strip():
+        raise InputError(
+            f"The path of the data is {str(path)!r}, which is blank. Give a file, a directory, or {DEMO_TEXTS}."
+        )
     found = Path(path).expanduser()
     try:
         found.stat()
@@ -176,7 +180,8 @@ def _walk(directory: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path), suffixes)
-        elif entry.is_file() and Path(entry.name).suffix.lower() in suffixes:
+        # Only what has the right name is looked at closer: whatever else lies there may be forbidden.
+        elif Path(entry.name).suffix.lower() in suffixes and Path(entry.path).is_file():
             yield Path(entry.path)
 
 

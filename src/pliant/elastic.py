@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from pliant import artefacts
 from pliant.batches import device_of
 from pliant.budget import Alignment, Budget, Cut, Planner
 from pliant.cost import Cost, cost_of
-from pliant.errors import BudgetError
+from pliant.errors import BudgetError, InputError
 from pliant.families import describe
 from pliant.ranking import Ranking
 from pliant.rest_bias import RestBias
@@ -50,6 +51,7 @@ class Elastic:
 
     def __init__(self, model: nn.Module, ranking: Ranking, *, alignment: Alignment | None = None) -> None:
         """Check that the ranking fits, reorder the units and tabulate the rest biases."""
+        _check_types(ranking, alignment)
         self.anatomy = describe(model)
         """What the model is made of."""
         ranking.check(model, self.anatomy)
@@ -98,7 +100,10 @@ class Elastic:
             BudgetError: Not exactly one budget is given, or no cut can meet it.
         """
         asked = (sparsity, params, macs, tokens)
-        cut = self._asked.get(asked)
+        try:
+            cut = self._asked.get(asked)
+        except TypeError:  # a list, say, which has no hash; `plan` says what is allowed
+            cut = None
         if cut is None:
             cut = self.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens)
             if len(self._asked) < _REMEMBERED_BUDGETS:
@@ -111,6 +116,8 @@ class Elastic:
         Raises:
             BudgetError: The cut isn't one of this model.
         """
+        if not isinstance(cut, Cut):
+            raise BudgetError(f"{cut!r:.60} is no Cut. Get one from plan().")
         with self._lock:
             if cut in self._views:
                 self._views.move_to_end(cut)
@@ -121,6 +128,17 @@ class Elastic:
             if len(self._views) > _LIVE_VIEWS:
                 self._views.popitem(last=False)
         return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle is made of: everything but views, which each Elastic makes for itself."""
+        own = {"_planner": self._planner.alignment, "_views": OrderedDict(), "_asked": {}, "_lock": None}
+        return {**self.__dict__, **own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy."""
+        self.__dict__.update(state)
+        self._planner = Planner(self.anatomy, self.ranking, state["_planner"])
+        self._lock = threading.Lock()
 
     @torch.inference_mode(False)  # a cached view outlives the block in which it was first asked for
     def _make_view(self, cut: Cut) -> nn.Module:
@@ -192,6 +210,13 @@ class Elastic:
         weights: dict[str, Tensor] = self.model.state_dict()
         weights.update(reordered(self.model, self.anatomy, back))
         artefacts.save_elastic(directory, self.model, weights, self.ranking)
+
+
+def _check_types(ranking: Ranking, alignment: Alignment | None) -> None:
+    if not isinstance(ranking, Ranking):
+        raise InputError(f"{ranking!r:.60} is no Ranking. Pass what pliant.rank or pliant.Ranking.load returned.")
+    if alignment is not None and not isinstance(alignment, Alignment):
+        raise InputError(f"{alignment!r:.60} is no Alignment. Pass one, such as pliant.Alignment(neurons=8).")
 
 
 def load(directory: str | Path, *, alignment: Alignment | None = None) -> Elastic:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -45,6 +45,15 @@ class Ranking:
 
     def __post_init__(self) -> None:
         """Refuse scores that can't be put in order."""
+        if not isinstance(self.scores, Tensor):
+            raise InputError(
+                f"Scores are a tensor, float32 [units], not a {type(self.scores).__name__}. Pass torch.tensor(...)."
+            )
+        if not isinstance(self.rest, tuple) or not all(isinstance(rest, Tensor) for rest in self.rest):
+            raise InputError(f"Rest values are a tuple with a tensor for each site, not {self.rest!r:.60}.")
+        if self.rest_kind not in get_args(Rest):
+            raise InputError(f"Unknown rest {self.rest_kind!r}. Allowed: {', '.join(get_args(Rest))}.")
+        object.__setattr__(self, "scores", self.scores.detach())
         if self.scores.dtype != torch.float32 or self.scores.dim() != 1:
             raise InputError(f"Scores are float32 [units]; these are {self.scores.dtype} {list(self.scores.shape)}.")
         if not torch.isfinite(self.scores).all() or not all(torch.isfinite(rest).all() for rest in self.rest):
@@ -92,7 +101,7 @@ class Ranking:
             with safe_open(path, framework="pt") as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-        except SafetensorError as error:
+        except (SafetensorError, OSError) as error:
             raise ArtefactError(f"{path} is no whole safetensors file ({error}). Copy or make it again.") from error
         about = _read_header(path, metadata)
         if metadata.get("sha256") != checksum(metadata["pliant"], tensors):
@@ -141,7 +150,11 @@ def fingerprint(model: nn.Module, anatomy: Anatomy) -> str:
     Args:
         model: The model, on any device but meta.
         anatomy: Its anatomy.
+
+    Raises:
+        InputError: The model has no weights yet, or made them under inference mode.
     """
+    _refuse_unusable(model)
     total = hashlib.sha256()
     for site in anatomy.sites:
         total.update(f"{site.kind} {site.units} {site.width} {site.outputs} {len(site.producers)}".encode())
@@ -151,3 +164,14 @@ def fingerprint(model: nn.Module, anatomy: Anatomy) -> str:
             lines = weight.detach()[:: max(1, len(weight) // _LINES)].to(device="cpu", dtype=torch.bfloat16)
             total.update(lines.contiguous().view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
+
+
+def _refuse_unusable(model: nn.Module) -> None:
+    """Refuse weights that can be neither read nor put in another order."""
+    if any(parameter.is_meta for parameter in model.parameters()):
+        raise InputError(f"This {type(model).__name__} is on the meta device, without weights. Load them first.")
+    if any(parameter.is_inference() for parameter in model.parameters()):
+        raise InputError(
+            f"This {type(model).__name__} was made under torch.inference_mode, so its weights can't be worked on. "
+            "Load it outside of that block; it may run inside."
+        )

@@ -143,6 +143,8 @@ def _shallow(module: nn.Module) -> nn.Module:
     twin = object.__new__(type(module))
     attributes: Mapping[str, object] = module.__dict__
     twin.__dict__.update(attributes)
+    # What `Module.compile` left runs the module that it was called on, at its full size.
+    twin.__dict__["_compiled_call_impl"] = None
     for name, value in attributes.items():
         if isinstance(value, dict) and name.startswith(_OWN):
             twin.__dict__[name] = value.copy()

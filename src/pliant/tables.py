@@ -81,9 +81,22 @@ class Table:
                         f"{self.path}, {place}: column {column!r} holds {value!r:.60}, which is not text. "
                         "Name a column of strings."
                     )
+                # JSON can hold half a character, which no tokenizer takes.
+                if value is not None and not _is_unicode(value):
+                    raise InputError(
+                        f"{self.path}, {place}: column {column!r} holds a lone surrogate. Correct the text."
+                    )
             row = tuple((value or "").strip() for value in values)
             if all(row):
                 yield row
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def open_table(path: Path) -> Table:
@@ -146,6 +159,11 @@ def _empty(path: Path) -> InputError:
     return InputError(f"{path} is empty. Give a file with at least one row.")
 
 
+def _refuse_twins(path: Path, columns: tuple[str, ...]) -> None:
+    if len(set(columns)) < len(columns):
+        raise InputError(f"{path} has two columns of one name: {_listed(columns)}. Rename one.")
+
+
 def _open_json_lines(path: Path) -> Table:
     first = next(_objects(path), None)
     if first is None:
@@ -172,7 +190,8 @@ def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        # The latter comes from objects that are nested thousands of times.
+        except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}, line {number}: this is not JSON ({error}). Write one JSON object on each line."
             ) from error
@@ -190,8 +209,7 @@ def _open_csv(path: Path, delimiter: str) -> Table:
     if header is None:
         raise _empty(path)
     columns = tuple(header[1])
-    if len(set(columns)) < len(columns):
-        raise InputError(f"{path} has two columns of one name in its first row: {_listed(columns)}. Rename one.")
+    _refuse_twins(path, columns)
 
     def read(chosen: tuple[str, ...]) -> Rows:
         positions = [columns.index(column) for column in chosen]
@@ -228,7 +246,8 @@ def _open_parquet(path: Path) -> Table:
         raise MissingExtraError("Reading Parquet files", "eval") from error
 
     def unreadable(error: Exception) -> InputError:
-        return InputError(f"{path} can't be read as Parquet: {error}. Check its permissions, or write it again.")
+        reason = " ".join(str(error).split()).removesuffix(".")
+        return InputError(f"{path} can't be read as Parquet: {reason}. Check its permissions, or write it again.")
 
     def is_text(kind: pyarrow.DataType) -> bool:
         kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -249,5 +268,6 @@ def _open_parquet(path: Path) -> Table:
         schema = parquet.read_schema(path)
     except (OSError, pyarrow.ArrowException) as error:
         raise unreadable(error) from error
+    _refuse_twins(path, tuple(schema.names))
     text_columns = tuple(field.name for field in schema if is_text(field.type))
     return Table(path, tuple(schema.names), text_columns, read)

@@ -1,5 +1,7 @@
+import io
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,3 +149,22 @@ def test_truncated_weights(refused: Refused, model: Path, fraction: float) -> No
     whole = (model / "model.safetensors").read_bytes()
     (model / "model.safetensors").write_bytes(whole[: int(len(whole) * fraction)])
     assert "Can't read the model" in refused("describe", model)
+
+
+def test_characters_that_a_terminal_lacks(pliant: Run, monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", narrow)
+    assert pliant("describe", model).status == 0
+    narrow.flush()
+    assert b"\\u2013" in narrow.buffer.getvalue()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+def test_no_room_for_the_result(
+    pliant: Run, monkeypatch: pytest.MonkeyPatch, model: Path, options: tuple[str, ...]
+) -> None:
+    full = os.fdopen(os.open("/dev/full", os.O_WRONLY), "w", closefd=False)
+    monkeypatch.setattr(sys, "stdout", full)
+    result = pliant("describe", model, *options)
+    assert result.status == 2 and result.err.startswith("error: Can't print the result: No space left")

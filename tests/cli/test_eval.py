@@ -197,3 +197,8 @@ def test_the_result_is_that_of_the_library(pliant: Run, elastic: Path, tmp_path:
     full, half = (loaded.at(sparsity=size)(**tokens).last_hidden_state.mean(1) for size in (0.0, 0.5))
     assert point["cosine"] == pytest.approx(torch.cosine_similarity(full, half).item(), abs=1e-5)
     assert point["parameters"] == loaded.cost(loaded.plan(sparsity=0.5)).parameters
+
+
+def test_one_file_for_two_results(refused: Refused, elastic: Path, texts: Path, tmp_path: Path) -> None:
+    twice = ("--report", tmp_path / "a", "--save", tmp_path / "b" / ".." / "a")
+    assert "can't hold two results" in refused("eval", elastic, "--data", texts, *twice)

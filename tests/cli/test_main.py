@@ -1,6 +1,8 @@
 """The frame around the commands: help, usage errors, signals."""
 
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,3 +70,17 @@ def test_a_bug_is_not_hidden(pliant: Callable[..., Any], monkeypatch: pytest.Mon
     monkeypatch.setattr("pliant.checkpoint._directory_of", broken)
     with pytest.raises(ZeroDivisionError):
         main()
+
+
+def test_an_interrupt_while_libraries_load() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "import pliant.cli\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: Interrupted.\n")

@@ -1,5 +1,6 @@
 import errno
 import json
+import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator
@@ -284,3 +285,14 @@ def test_an_unfinished_ranking_of_something_else(
     search = tmp_path / "e.partial" / "search.safetensors"
     search.write_bytes(search.read_bytes()[:-10])
     assert "is damaged" in refused("rank", model, *resumed)
+
+
+def test_two_rankings_into_one_place(refused: Refused, model: Path, texts: Path, tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    (tmp_path / "e.partial").mkdir()
+    other = os.open(tmp_path / "e.partial", os.O_RDONLY)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert "Another ranking" in refused("rank", model, "--data", texts, "--out", tmp_path / "e", "--steps", 1)
+    finally:
+        os.close(other)

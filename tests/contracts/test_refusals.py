@@ -160,3 +160,26 @@ def test_no_family(model: nn.Module) -> None:
 def test_a_part_of_a_model(part: Callable[[], nn.Module]) -> None:
     with pytest.raises(UnsupportedModelError, match=r"no embeddings of positions.*Pass the whole encoder"):
         describe(part())
+
+
+@pytest.mark.parametrize("inside", ["", "encoder", "encoder.layer.0.attention.self"])
+def test_a_replaced_forward(inside: str) -> None:
+    model = by_name("bert").model()
+    module = model.get_submodule(inside)
+    module.forward = module.forward  # as accelerate does: an attribute, bound to this very module
+    with pytest.raises(UnsupportedModelError, match="in the place of"):
+        describe(model)
+
+
+def test_a_compiled_model() -> None:
+    model = by_name("bert").model()
+    compiled: Any = torch.compile(model, backend="eager")
+    with pytest.raises(UnsupportedModelError, match="_orig_mod"):
+        describe(compiled)
+    assert describe(compiled._orig_mod) == describe(model)
+
+
+@pytest.mark.parametrize("thing", ["bert", None, 5, BertModel], ids=str)
+def test_what_is_no_model(thing: Any) -> None:
+    with pytest.raises(UnsupportedModelError, match="no model"):
+        describe(thing)

@@ -1,9 +1,15 @@
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
 import torch
 from contracts.models import by_name
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.batches import Batch
+from pliant.errors import ArtefactError, InputError
 from pliant.rankers.rank import RANKERS, SCORERS, _digest, _scaled, rank
 from pliant.ranking import Ranking
 
@@ -57,3 +63,61 @@ def test_bfloat16_ranks_much_as_float32_does() -> None:
         ]
         ranks = [torch.argsort(torch.argsort(values)).double() for values in scores]
         assert torch.corrcoef(torch.stack(ranks))[0, 1] > 0.97
+
+
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_gradients_that_are_switched_off(off: Any) -> None:
+    specimen = by_name("bert")
+    expected = rank(specimen.model(), specimen.batches(), steps=2)
+    model = specimen.model()
+    with off():
+        assert torch.equal(rank(model, specimen.batches(), steps=2).scores, expected.scores)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"seed": "0"}, {"seed": None}, {"seed": 1.5}, {"steps": "3"}, {"steps": 2.5}, {"settings": {"steps": 2}}],
+    ids=str,
+)
+def test_options_of_other_types(options: dict[str, Any]) -> None:
+    specimen = by_name("bert")
+    with pytest.raises(InputError):
+        rank(specimen.model(), specimen.batches(), **options)
+
+
+def test_integers_of_numpy() -> None:
+    specimen = by_name("bert")
+    made = rank(specimen.model(), specimen.batches(), seed=numpy.int64(3), steps=numpy.int64(1))  # pyright: ignore[reportArgumentType]
+    assert type(made.provenance["seed"]) is int
+
+
+@pytest.mark.parametrize(
+    ("batch", "named"),
+    [
+        ({"input_ids": torch.full((4, 9), 10_000)}, "can't take the calibration batch"),
+        ({"input_ids": torch.zeros(4, 999, dtype=torch.long)}, "can't take the calibration batch"),
+        ({"input_ids": torch.zeros(4, 9)}, "can't take the calibration batch"),
+        ({"input_ids": torch.zeros(0, 9, dtype=torch.long)}, "holds no input"),
+    ],
+    ids=["words", "length", "type", "empty"],
+)
+def test_batches_that_the_model_cannot_take(batch: dict[str, torch.Tensor], named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        rank(by_name("bert").model(), [batch] * 4)
+
+
+def test_batches_that_are_none() -> None:
+    with pytest.raises(InputError, match="not several batches"):
+        rank(by_name("bert").model(), 5)  # pyright: ignore[reportArgumentType]
+
+
+def test_an_objective_without_gradient() -> None:
+    specimen = by_name("bert")
+    with pytest.raises(InputError, match="without gradient"):
+        rank(specimen.model(), specimen.batches(), objective=lambda outputs, batch: torch.tensor(1.0))
+
+
+def test_a_checkpoint_that_is_a_directory(tmp_path: Path) -> None:
+    specimen = by_name("bert")
+    with pytest.raises(ArtefactError, match="damaged"):
+        rank(specimen.model(), specimen.batches(), steps=1, checkpoint=tmp_path, resume=True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -41,7 +42,8 @@ def _silence_libraries() -> None:
 
 def emit(result: Mapping[str, Any]) -> None:
     """Print a result as JSON on standard output."""
-    typer.echo(json.dumps(result, indent=1))
+    with _printing():
+        typer.echo(json.dumps(result, indent=1))
 
 
 def show(what: Any, quiet: bool) -> None:
@@ -49,10 +51,24 @@ def show(what: Any, quiet: bool) -> None:
     if quiet:
         return
     # A text is printed as it is: a path may be long, and may hold brackets, which mean colours to rich.
-    if isinstance(what, str):
-        typer.echo(what)
-    else:
-        Console().print(what)
+    with _printing():
+        if isinstance(what, str):
+            typer.echo(what)
+        else:
+            Console().print(what)
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """Turn a full disk behind standard output into one clear error; typer knows what to do when nobody reads on."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is still in the buffer would fail once more when the process ends.
+        sys.stdout = None
+        raise InputError(f"Can't print the result: {error.strerror}. Send it to a place that has room.") from error
 
 
 def check_positive(value: int, option: str) -> None:

@@ -79,8 +79,7 @@ def evaluate(
         curves = [to_measure.curve(elastic, str(ranking.provenance.get("ranker", "ranking")), advance)]
         for rival in rivals:
             assert sources is not None
-            other = _rival(directory, rival, ranking, sources)
-            curves.append(to_measure.curve(other, rival, advance))
+            curves.append(to_measure.curve(_rival(directory, rival, ranking, sources), rival, advance))
     if json_path is not None:
         _save(json_path, curves)
     if plot_path is not None:
@@ -98,7 +97,11 @@ def evaluate(
 def _check_outputs(files: Iterable[Path | None], plots: Iterable[Path | None]) -> None:
     """Refuse before the measurement what couldn't be written after it."""
     drawn = [path for path in plots if path is not None]
-    for path in (*drawn, *(file for file in files if file is not None)):
+    wanted = [*drawn, *(file for file in files if file is not None)]
+    if len({path.resolve() for path in wanted}) < len(wanted):
+        names = ", ".join(map(str, wanted))
+        raise InputError(f"One file can't hold two results: {names}. Give each output a name of its own.")
+    for path in wanted:
         check_writable(path)
     for path in drawn:
         check_plot(path)

@@ -1,5 +1,6 @@
 """The `pliant` command: its sub-commands, and what happens when one fails or is interrupted."""
 
+import io
 import signal
 import sys
 from types import FrameType
@@ -50,6 +51,10 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 def main() -> None:
     """Run the command line; a user's mistake ends with one message on standard error and exit status 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal may know fewer characters than a table or a file's name has.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     for number in _STOPPED:
         # Who starts a command in the background, or by nohup, may want a signal ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:

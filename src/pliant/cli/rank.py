@@ -1,5 +1,6 @@
 """`pliant rank`: from a model and some data to an elastic directory."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -76,16 +77,42 @@ def _unfinished(out: Path, resume: bool) -> Iterator[Path]:
     """Yield a directory beside `out` for unfinished work; afterwards it is only there if it holds some."""
     refuse_existing(out)
     unfinished = out.with_name(f"{out.name}.partial")
-    absent = [folder for folder in unfinished.parents if not folder.exists()]
+    ours = [folder for folder in unfinished.parents if not folder.exists()]
     try:
         _claim(unfinished, resume)
-        yield unfinished
-        shutil.rmtree(unfinished, ignore_errors=True)
+        with _alone(unfinished):
+            ours.insert(0, unfinished)
+            yield unfinished
+            shutil.rmtree(unfinished, ignore_errors=True)
     finally:
         # From the inside to the outside, up to the first that something is in.
         with suppress(OSError):
-            for folder in (unfinished, *absent):
+            for folder in ours:
                 folder.rmdir()
+
+
+@contextmanager
+def _alone(unfinished: Path) -> Iterator[None]:
+    """Refuse a second ranking into one place while the block runs; the lock ends with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has none
+        yield
+        return
+    handle = os.open(unfinished, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f"Another ranking is writing {unfinished}. Wait for it, or choose another --out."
+            ) from error
+        except OSError:
+            # Some network file systems know no locks.
+            pass
+        yield
+    finally:
+        os.close(handle)
 
 
 def _claim(unfinished: Path, resume: bool) -> None:
@@ -96,6 +123,8 @@ def _claim(unfinished: Path, resume: bool) -> None:
         (unfinished / ".writable").touch()
         (unfinished / ".writable").unlink()
     except OSError as error:
+        with suppress(OSError):
+            unfinished.rmdir()
         raise InputError(f"Can't write {unfinished}: {error.strerror}. Choose another --out.") from error
     if present and not resume:
         raise InputError(

@@ -22,12 +22,17 @@ def describe(model: nn.Module) -> Anatomy:
     Raises:
         UnsupportedModelError: No family knows the model, or a part of it isn't understood.
     """
+    if not isinstance(model, nn.Module):
+        raise UnsupportedModelError(
+            f"{model!r:.60} is no model but a {type(model).__name__}. Load one, such as by AutoModel.from_pretrained."
+        )
     family = _family(model)
     paths = tuple(name for name, module in model.named_modules() if class_name(module) in family.layers)
     sites: list[Site] = []
     for index, path in enumerate(paths):
         sites += layer_sites(model.get_submodule(path), path, index, family.layouts)
     _refuse_shared(model, paths)
+    _refuse_replaced(model, paths)
     around = family.surroundings(model, paths)
     if around.native_tokens < 1:
         raise UnsupportedModelError(
@@ -54,6 +59,19 @@ def _refuse_shared(model: nn.Module, layers: tuple[str, ...]) -> None:
             raise UnsupportedModelError(
                 f"{name} is the same parameter as {first}; layers that share weights can't be cut one by one. "
                 "Give each layer weights of its own."
+            )
+
+
+def _refuse_replaced(model: nn.Module, layers: tuple[str, ...]) -> None:
+    """Refuse modules whose `forward` was replaced in place: in a view it would still run the full model."""
+    for name, module in model.named_modules():
+        path = f"{name}." if name else ""
+        around = any(f"{layer}.".startswith(path) or path.startswith(f"{layer}.") for layer in layers)
+        if around and "forward" in vars(module):
+            raise UnsupportedModelError(
+                f"{name or 'The model'}, a {type(module).__name__}, has a forward that something put in the place of "
+                "its class's own, as torch.compile and accelerate do. Pass the model as it was before that "
+                "(of a compiled one: model._orig_mod); views and cuts can be compiled afterwards."
             )
 
 

@@ -30,7 +30,7 @@ class Stream:
         Raises:
             InputError: There are fewer than two batches, or they aren't batches.
         """
-        if isinstance(batches, (Mapping, Tensor)):
+        if isinstance(batches, (Mapping, Tensor)) or not isinstance(batches, Iterable):
             raise InputError(f"One {type(batches).__name__} is not several batches. Pass a list of batches.")
         head = list(islice(batches, 4 * _HELD_OUT)) if iter(batches) is not batches else []
         self._rest: Iterator[Batch] | None = None
@@ -92,6 +92,13 @@ def _check_batches(batches: list[Batch]) -> None:
                 f"Calibration batch {number} is {batch!r:.60}; a tensor, or a mapping of names to tensors, is needed. "
                 "Tokenize texts with return_tensors='pt'."
             )
+        if any(value.dim() == 0 or value.shape[0] == 0 for value in values):
+            raise InputError(f"Calibration batch {number} holds no input: {_shapes(batch)}. Leave it out.")
+
+
+def _shapes(batch: Batch) -> str:
+    named = {"inputs": batch} if isinstance(batch, Tensor) else batch
+    return ", ".join(f"{name} {list(value.shape)} of {value.dtype}" for name, value in named.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +164,7 @@ def rest_values(model: nn.Module, anatomy: Anatomy, batches: Iterable[Batch], ki
         One float32 tensor `[units × width]` for each site, on the model's device.
 
     Raises:
-        InputError: The kind is unknown, or no batch has a valid token.
+        InputError: The kind is unknown, the model can't take a batch, or no batch has a valid token.
     """
     if kind not in ("mean", "zero"):
         raise InputError(f"Unknown rest {kind!r}. Allowed: mean, zero.")
@@ -190,4 +197,13 @@ def _add_inputs_(model: nn.Module, anatomy: Anatomy, batch: Batch, totals: list[
         counts[index] += int(chosen.sum())
 
     with torch.inference_mode(), consumer_hooks(model, anatomy, add):
-        forward(model, batch)
+        try:
+            forward(model, batch)
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
+            reason = " ".join(str(error).split()).removesuffix(".")
+            raise InputError(
+                f"The model can't take the calibration batch with {_shapes(batch)}: {reason:.300}. "
+                "Do the tokenizer or processor, the length and the types suit it?"
+            ) from error

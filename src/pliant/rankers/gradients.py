@@ -17,7 +17,7 @@ def gate_gradients(calibration: Calibration) -> Iterator[Tensor]:
     A gate moves its unit between its activation and its rest value, so the rest values count.
 
     Raises:
-        InputError: A gradient is not finite.
+        InputError: The objective has no gradient, or one that is not finite.
     """
     generator = calibration.generator(salt=1)
     with gated(calibration.model, calibration.anatomy, calibration.rest) as gates:
@@ -25,6 +25,11 @@ def gate_gradients(calibration: Calibration) -> Iterator[Tensor]:
             masks = torch.ones(calibration.anatomy.units, device=calibration.device, requires_grad=True)
             gates.masks = masks
             probe = calibration.objective.probe(forward(calibration.model, batch), batch, generator)
+            if not probe.requires_grad:
+                raise InputError(
+                    f"The objective {calibration.objective.name} gave a loss without gradient. "
+                    "Compute it from the model's outputs, by differentiable steps and without detach()."
+                )
             gradient = torch.autograd.grad(probe, masks)[0].double()
             if not gradient.isfinite().all():
                 raise InputError(

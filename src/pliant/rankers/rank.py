@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -87,7 +88,8 @@ def rank(
     Source:
         "Your Transformer Is Secretly Elastic" (2026), and for the baselines see their modules.
     """
-    chosen = _settings(ranker, preset, steps, settings)
+    seed = _whole(seed, "seed")
+    chosen = _settings(ranker, preset, None if steps is None else _whole(steps, "steps"), settings)
     anatomy = describe(model)
     goal = objective_of(objective, pooling or anatomy.pooling)
     stream = Stream(batches)
@@ -97,7 +99,8 @@ def rank(
     if ranker == "soft-mask":
         about["settings"] = asdict(chosen)
     mark = fingerprint(model, anatomy)
-    with frozen(model):
+    # A caller may have switched gradients off for what runs afterwards.
+    with torch.inference_mode(False), torch.enable_grad(), frozen(model):
         saved = None
         identity = json.dumps({**about, "model": mark, "data": _digest(stream.held_out)}, sort_keys=True)
         if checkpoint is not None and resume and Path(checkpoint).exists():
@@ -117,6 +120,14 @@ def rank(
     return Ranking(_scaled(scores), tuple(value.cpu() for value in values), rest, mark, about)
 
 
+def _whole(value: int, name: str) -> int:
+    """Return an integer of whatever kind as Python's own, which JSON can hold."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise InputError(f"{name}={value!r} is no integer. Pass one, such as {name}=1.") from error
+
+
 def _settings(ranker: str, preset: str, steps: int | None, settings: SoftMask | None) -> SoftMask:
     if ranker not in RANKERS:
         raise InputError(f"Unknown ranker {ranker!r}. Allowed: {', '.join(RANKERS)}.")
@@ -124,6 +135,8 @@ def _settings(ranker: str, preset: str, steps: int | None, settings: SoftMask | 
         raise InputError(f"Unknown preset {preset!r}. Allowed: {', '.join(PRESETS)}.")
     if steps is not None and steps < 1:
         raise InputError(f"steps={steps} is too few: at least 1.")
+    if settings is not None and not isinstance(settings, SoftMask):
+        raise InputError(f"settings={settings!r:.60} are no SoftMask. Pass one, such as SoftMask(steps=100).")
     chosen = settings or PRESETS[preset]
     return chosen if steps is None else replace(chosen, steps=steps)
 

@@ -80,7 +80,7 @@ class Snapshot:
             with safe_open(path, framework="pt", device=str(device)) as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-        except SafetensorError as error:
+        except (SafetensorError, OSError) as error:
             raise ArtefactError(f"{path} is damaged ({error}). Remove it and rank again from the start.") from error
         header = metadata.get("snapshot", "")
         if metadata.get("sha256") != checksum(header, tensors):
