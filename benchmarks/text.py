@@ -1,4 +1,4 @@
-"""Every ranker on all-MiniLM-L6-v2: what each size keeps on text unlike the calibration text, over three seeds.
+"""Every ranker on all-MiniLM-L6-v2: what each size keeps on text unlike the calibration text, over several seeds.
 
 Calibration: `demo:text` (Python's help topics and source comments). Evaluation: retrieval of docstrings, and, where
 Debian's wordnet-base is installed, the fidelity of dictionary glosses. No evaluation text is seen in calibration.
