@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -18,6 +17,8 @@ _LONGEST = 1_000_000
 """Inputs of more tokens than that are refused: their MACs could overflow 64 bits."""
 
 Measure = Literal["sparsity", "params", "macs"]
+
+_REMEMBERED_MEASURES = 8
 
 
 def _is_whole(value: object) -> bool:
@@ -135,7 +136,7 @@ class Planner:
         sites = np.repeat(np.arange(len(anatomy.sites)), [site.units for site in anatomy.sites])
         self._sites: NDArray[np.int64] = sites[order].astype(np.int64)
         self._growth = self._grown_units()
-        self._running = lru_cache(maxsize=8)(self._running_cost)
+        self._known: dict[tuple[Measure, int], NDArray[np.int64]] = {}
 
     def _grown_units(self) -> NDArray[np.int64]:
         """Return by how many units the cut grows when the n-th best unit joins: zero, unless a step is full."""
@@ -145,6 +146,16 @@ class Planner:
             widths = np.array([self.alignment.snap(site, width) for width in range(site.units + 1)])
             growth[positions] = np.diff(widths)
         return growth
+
+    def _running(self, measure: Measure, tokens: int) -> NDArray[np.int64]:
+        """Return the running cost, from memory where that measure was asked for before."""
+        running = self._known.get((measure, tokens))
+        if running is None:
+            running = self._running_cost(measure, tokens)
+            if len(self._known) >= _REMEMBERED_MEASURES:
+                self._known.clear()
+            self._known[measure, tokens] = running
+        return running
 
     def _running_cost(self, measure: Measure, tokens: int) -> NDArray[np.int64]:
         units = [site.unit_macs(tokens) if measure == "macs" else site.unit_parameters for site in self.anatomy.sites]

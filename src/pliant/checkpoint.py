@@ -95,19 +95,23 @@ def _directory_of(name: str) -> Path:
         from pliant.demo import model_directory
 
         return model_directory()
+    nowhere = f"No model at {name!r}. Pass a checkpoint's directory, a Hugging Face name, or {DEMO_MODEL}."
+    # To pathlib, no name at all is the current directory.
+    if not name.strip():
+        raise InputError(nowhere)
     path = Path(name)
     try:
         exists = path.exists()
     except OSError as error:
         raise InputError(f"No model at {name!r}: {error.strerror}. Pass a checkpoint's directory.") from error
-    if path.is_dir() and name.strip():
+    if path.is_dir():
         if not (path / "config.json").is_file():
             raise InputError(f"{name} is a directory without config.json. Pass one that save_pretrained wrote.")
         return path
-    if exists and name.strip():
+    if exists:
         raise InputError(f"{name} is a file. Pass the directory of a checkpoint.")
-    if name.startswith(("/", ".", "~")) or name.count("/") > 1 or ":" in name or not name.strip():
-        raise InputError(f"No model at {name!r}. Pass a checkpoint's directory, a Hugging Face name, or {DEMO_MODEL}.")
+    if name.startswith(("/", ".", "~")) or name.count("/") > 1 or ":" in name:
+        raise InputError(nowhere)
     return _downloaded(name)
 
 
@@ -188,6 +192,7 @@ def _check_complete(model: nn.Module, missing: set[str], mismatched: Collection[
             f"{name} has weights {list(found)} for {key}, but its config.json says {list(expected)}. "
             "Copy the checkpoint again."
         )
+    # A model that no family knows is refused for that, whatever else it lacks.
     describe(model)
     # Encoders are often published without the pooler, whose output few use.
     absent = sorted(key for key in missing if "pooler" not in key.split("."))

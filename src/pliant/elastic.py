@@ -131,13 +131,11 @@ class Elastic:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a pickle is made of: everything but views, which each Elastic makes for itself."""
-        own = {"_planner": self._planner.alignment, "_views": OrderedDict(), "_asked": {}, "_lock": None}
-        return {**self.__dict__, **own}
+        return {**self.__dict__, "_views": OrderedDict(), "_asked": {}, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Become a copy."""
         self.__dict__.update(state)
-        self._planner = Planner(self.anatomy, self.ranking, state["_planner"])
         self._lock = threading.Lock()
 
     @torch.inference_mode(False)  # a cached view outlives the block in which it was first asked for

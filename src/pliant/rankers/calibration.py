@@ -32,56 +32,48 @@ class Stream:
         """
         if isinstance(batches, (Mapping, Tensor)) or not isinstance(batches, Iterable):
             raise InputError(f"One {type(batches).__name__} is not several batches. Pass a list of batches.")
-        head = list(islice(batches, 4 * _HELD_OUT)) if iter(batches) is not batches else []
-        self._rest: Iterator[Batch] | None = None
-        if iter(batches) is batches:
-            self._rest = iter(batches)
-            head = list(islice(self._rest, 4 * _HELD_OUT))
+        self._once: Iterator[Batch] | None = iter(batches) if iter(batches) is batches else None
+        head = list(islice(batches, 4 * _HELD_OUT))
         if len(head) < 2:
             raise InputError(f"{len(head)} calibration batches are too few: at least 2 are needed, 1 is held out.")
         _check_batches(head)
         held_out = max(1, len(head) // 4)
         self.held_out: list[Batch] = head[:held_out]
-        self._kept: list[Batch] = head[held_out:] if self._rest is not None else []
+        self._kept: list[Batch] = [] if self._once is None else head[held_out:]
         self._source = batches
         self._skipped = held_out
 
     def training(self, first: int = 0) -> Iterator[Batch]:
         """Yield the batches that aren't held out, over and over, beginning with number `first`."""
-        if self._rest is None:
-            yield from self._reread(first)
-        yield from self._replayed(first)
+        return islice(self._endless(), first, None)
 
-    def _reread(self, first: int) -> Iterator[Batch]:
-        position = 0
+    def _endless(self) -> Iterator[Batch]:
         while True:
-            start = position
-            for batch in islice(self._source, self._skipped, None):
-                if position >= first:
-                    yield batch
-                position += 1
-            if position == start:
+            empty = True
+            for batch in self._one_pass():
+                empty = False
+                yield batch
+            if empty:
                 raise InputError(
                     f"The calibration batches, a {type(self._source).__name__}, were empty when read again. "
                     "Pass a list, or an iterator, which is read only once."
                 )
 
-    def _replayed(self, first: int) -> Iterator[Batch]:
-        assert self._rest is not None
+    def _one_pass(self) -> Iterator[Batch]:
+        if self._once is None:
+            yield from islice(self._source, self._skipped, None)
+            return
         position = 0
-        while True:
-            if position >= len(self._kept) and (more := next(self._rest, None)) is not None:
-                self._kept.append(more)
-            if position >= len(self._kept):
-                break
-            if position >= first:
-                yield self._kept[position]
+        while position < len(self._kept) or self._read_one():
+            yield self._kept[position]
             position += 1
-        while True:
-            for batch in self._kept:
-                if position >= first:
-                    yield batch
-                position += 1
+
+    def _read_one(self) -> bool:
+        """Keep one more batch of those that can be read only once; say whether there was one."""
+        assert self._once is not None
+        more = list(islice(self._once, 1))
+        self._kept += more
+        return bool(more)
 
 
 def _check_batches(batches: list[Batch]) -> None:
