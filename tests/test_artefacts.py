@@ -142,7 +142,7 @@ def test_no_such_directory(tmp_path: Path) -> None:
             load(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("widths", [[1], [0, 8, 0, 8], [99] * 4, ["a"] * 4, [1.5] * 4, None])
+@pytest.mark.parametrize("widths", [[1], [-1, 8, 0, 8], [99] * 4, ["a"] * 4, [1.5] * 4, None])
 def test_widths_of_another_cut(checkpoint: Checkpoint, tmp_path: Path, widths: Any) -> None:
     elastic = pliant.Elastic(checkpoint.model, ranking_of(checkpoint.model))
     write_cut(tmp_path / "c", elastic.cut(sparsity=0.5), elastic.plan(sparsity=0.5).widths, checkpoint)

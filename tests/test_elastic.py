@@ -213,7 +213,7 @@ def test_directories_that_are_none_of_ours(tmp_path: Path) -> None:
         load(tmp_path / "none")
 
 
-@pytest.mark.parametrize("widths", [(1, 2), (0, 1, 1, 1), (1, 45, 1, 1), (1, 10_000, 1, 1)])
+@pytest.mark.parametrize("widths", [(1, 2), (-1, 1, 1, 1), (1, 45, 1, 1), (1, 10_000, 1, 1)])
 def test_a_cut_of_another_model(elastic: Elastic, widths: tuple[int, ...]) -> None:
     with pytest.raises(BudgetError, match=r"doesn't fit this model.*plan\(\)"):
         elastic.view(Cut(widths))

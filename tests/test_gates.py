@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 import torch
 from contracts.elastics import ranked
-from contracts.models import SPECIMENS, Specimen, by_name, output_of
+from contracts.models import SPECIMENS, by_name
+from contracts.specimen import Specimen, output_of
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from contracts.models import SPECIMENS, Specimen, by_name
+from contracts.models import SPECIMENS, by_name
+from contracts.specimen import Specimen
 from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import BertConfig, BertModel

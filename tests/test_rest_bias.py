@@ -1,7 +1,7 @@
 import pytest
 import torch
 from contracts.anatomies import heads, neurons
-from torch import nn
+from torch import Tensor, nn
 
 from pliant.anatomy import Site
 from pliant.rest_bias import RestBias
@@ -22,6 +22,12 @@ def consumer_of(site: Site, bias: bool = True) -> nn.Linear:
     return nn.Linear(site.units * site.width, site.outputs, bias=bias)
 
 
+def bias_at(table: RestBias, width: int) -> Tensor:
+    bias = table.at(width)
+    assert bias is not None
+    return bias
+
+
 @pytest.mark.parametrize("site", SITES, ids=lambda site: f"{site.units} {site.kind}")
 def test_every_width(site: Site) -> None:
     """The bias plus what the removed columns make of their rest values, summed the plain way."""
@@ -30,19 +36,27 @@ def test_every_width(site: Site) -> None:
     for width in range(site.units + 1):
         removed = slice(width * site.width, None)
         expected = consumer.bias.double() + consumer.weight.double()[:, removed] @ rest.double()[removed]
-        torch.testing.assert_close(table.at(width), expected.float(), atol=1e-5, rtol=0)
+        torch.testing.assert_close(bias_at(table, width), expected.float(), atol=1e-5, rtol=0)
 
 
 def test_nothing_removed_is_the_bias_itself() -> None:
     site = neurons(0, 10)
     consumer = consumer_of(site)
-    assert torch.equal(RestBias(site, consumer, torch.randn(10)).at(10), consumer.bias)
+    assert torch.equal(bias_at(RestBias(site, consumer, torch.randn(10)), 10), consumer.bias)
+
+
+def test_a_consumer_without_bias_gets_one_only_when_units_leave() -> None:
+    site = neurons(0, 10)
+    consumer, rest = consumer_of(site, bias=False), torch.randn(10)
+    table = RestBias(site, consumer, rest)
+    assert table.at(10) is None
+    torch.testing.assert_close(bias_at(table, 4), consumer.weight[:, 4:] @ rest[4:])
 
 
 def test_rest_values_of_zero_add_nothing() -> None:
     site = neurons(0, 10)
     consumer = consumer_of(site)
-    assert torch.equal(RestBias(site, consumer, torch.zeros(10)).at(3), consumer.bias)
+    assert torch.equal(bias_at(RestBias(site, consumer, torch.zeros(10)), 3), consumer.bias)
 
 
 def test_bfloat16_is_summed_in_double_precision() -> None:
@@ -51,7 +65,7 @@ def test_bfloat16_is_summed_in_double_precision() -> None:
     consumer = consumer_of(site).bfloat16()
     nn.init.constant_(consumer.weight, 1 / 256)
     nn.init.constant_(consumer.bias, 100)
-    bias = RestBias(site, consumer, torch.ones(1000)).at(0)
+    bias = bias_at(RestBias(site, consumer, torch.ones(1000)), 0)
     assert bias.dtype == torch.bfloat16
     assert bias.item() == torch.tensor(100 + 1000 / 256).bfloat16().item()
 

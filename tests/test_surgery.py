@@ -1,6 +1,7 @@
 import pytest
 import torch
-from contracts.models import SPECIMENS, Specimen, output_of
+from contracts.models import SPECIMENS
+from contracts.specimen import Specimen, output_of
 from torch import Tensor
 
 from pliant.families import describe

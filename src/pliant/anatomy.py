@@ -22,20 +22,28 @@ class Producer:
 
     Args:
         module: Path of the `nn.Linear` inside the model.
-        rows: Output rows that belong to one unit.
+        rows: Output rows that belong to one unit, in each part.
         inputs: The layer's `in_features`.
         bias: Whether the layer has a bias.
+        parts: How many projections of one shape the layer packs, one below the other: 3 for a fused query, key and
+            value, 2 for a fused gate and up projection.
     """
 
     module: str
     rows: int
     inputs: int
     bias: bool
+    parts: int = 1
 
     @property
     def parameters(self) -> int:
         """Parameters that leave with one unit."""
-        return self.rows * (self.inputs + self.bias)
+        return self.parts * self.rows * (self.inputs + self.bias)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates for one unit and one token."""
+        return self.parts * self.rows * self.inputs
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,22 @@ class Attribute:
 
 
 @dataclass(frozen=True)
+class Sublayer:
+    """What a constant can stand in for when a site keeps no unit at all: the sublayer's whole compute goes.
+
+    Args:
+        module: Path of the module that gives way. Where it holds the site's consumer, it becomes the constant; else it
+            passes its input on, and the consumer becomes the constant.
+        returns: How many values its forward returns; of several, the first is the output and the others become None.
+        others: Parameters inside it that belong to no unit, such as norms of queries and keys; they leave with it.
+    """
+
+    module: str
+    returns: int
+    others: int = 0
+
+
+@dataclass(frozen=True)
 class Site:
     """One place where units live: a consumer linear layer and the layers that produce its input.
 
@@ -67,6 +91,8 @@ class Site:
         outputs: The consumer's `out_features`.
         producers: The layers whose rows make the units.
         attributes: Integer attributes that must follow the number of units.
+        consumer_bias: Whether the consumer has a bias. One without gets it when units leave, for the rest bias.
+        sublayer: What gives way when no unit is left; None where one unit has to stay.
     """
 
     name: str
@@ -78,6 +104,8 @@ class Site:
     outputs: int
     producers: tuple[Producer, ...]
     attributes: tuple[Attribute, ...] = ()
+    consumer_bias: bool = True
+    sublayer: Sublayer | None = None
 
     @property
     def unit_parameters(self) -> int:
@@ -89,9 +117,17 @@ class Site:
 
         Counts the linear layers and, for heads, QKᵀ and AV (`tokens`² × width each).
         """
-        linear = sum(producer.rows * producer.inputs for producer in self.producers) + self.width * self.outputs
+        linear = sum(producer.macs for producer in self.producers) + self.width * self.outputs
         attention = 2 * tokens * self.width if self.kind == "heads" else 0
         return tokens * (linear + attention)
+
+    def other_parameters(self, width: int) -> int:
+        """Parameters beside the units' own that a cut to `width` units gains; negative when it loses some.
+
+        A consumer without a bias gets one, and an emptied sublayer loses what belongs to none of its units.
+        """
+        gained = self.outputs if width < self.units and not self.consumer_bias else 0
+        return gained - (self.sublayer.others if width == 0 and self.sublayer else 0)
 
 
 @dataclass(frozen=True)
@@ -106,6 +142,7 @@ class Anatomy:
         native_tokens: Tokens of a full-size input (text: the longest; images: patches and prefix tokens).
         fixed_macs_per_token: Multiply-accumulates outside the sites that grow with the tokens.
         fixed_macs: Multiply-accumulates outside the sites that every input costs.
+        notes: What a user should know of it, such as why some heads can't leave; full sentences.
     """
 
     family: str
@@ -115,6 +152,7 @@ class Anatomy:
     native_tokens: int
     fixed_macs_per_token: int = 0
     fixed_macs: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def units(self) -> int:
@@ -145,6 +183,12 @@ class Anatomy:
     def prunable_parameters(self) -> int:
         """Sum of the parameters of all units: what a sparsity is a fraction of."""
         return sum(site.units * site.unit_parameters for site in self.sites)
+
+    def allows(self, widths: tuple[int, ...]) -> bool:
+        """Say whether a cut can keep `widths` units: one for each site, none only where a constant can stand in."""
+        return len(widths) == len(self.sites) and all(
+            (0 if site.sublayer else 1) <= width <= site.units for width, site in zip(widths, self.sites, strict=True)
+        )
 
     def macs(self, tokens: int | None = None, widths: tuple[int, ...] | None = None) -> int:
         """Multiply-accumulates for one input of the full model, or of one that keeps `widths` units at its sites.

@@ -118,7 +118,8 @@ def load_cut(directory: str | Path) -> nn.Module:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
     full = model_class(manifest.get("class"))(config).to(config.dtype or torch.float32)
     anatomy = describe(full)
-    biases = [full.get_parameter(f"{site.consumer}.bias").detach().clone() for site in anatomy.sites]
+    consumers = [full.get_parameter(f"{site.consumer}.weight") for site in anatomy.sites]
+    biases = [torch.zeros(len(weight), dtype=weight.dtype) for weight in consumers]
     own = standalone(view(full, anatomy, _checked_widths(manifest.get("widths"), anatomy, folder), biases))
     weights: dict[str, Tensor] = {}
     with readable(str(folder)):
@@ -131,8 +132,8 @@ def load_cut(directory: str | Path) -> nn.Module:
 
 def _checked_widths(widths: Any, anatomy: Anatomy, folder: Path) -> tuple[int, ...]:
     units = [site.units for site in anatomy.sites]
-    whole = isinstance(widths, list) and all(type(width) is int for width in widths) and len(widths) == len(units)
-    if not whole or not all(1 <= width <= most for width, most in zip(widths, units, strict=True)):
+    whole = isinstance(widths, list) and all(type(width) is int for width in widths)
+    if not whole or not anatomy.allows(tuple(widths)):
         raise ArtefactError(
             f"{folder / MANIFEST} names the widths {widths!r:.80}, but the model's sites have {units} units. "
             "Make the cut again."

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.anatomy import Anatomy, Site
-from pliant.cost import removed_parameters
+from pliant.cost import parameters_of, removed_parameters
 from pliant.errors import BudgetError
 from pliant.ranking import Ranking
 
@@ -114,9 +114,16 @@ class Alignment:
         return min(self.neurons if site.kind == "neurons" else self.heads, site.units)
 
     def snap(self, site: Site, width: int) -> int:
-        """Return the largest width that `site` can have and that is at most `width`; at least one step."""
+        """Return the largest width that `site` can have and that is at most `width`.
+
+        At least one step, unless a constant can stand in for the whole sublayer.
+        """
         step = self.step(site)
-        return site.units if width >= site.units else max(step, width // step * step)
+        return site.units if width >= site.units else max(self.least(site), width // step * step)
+
+    def least(self, site: Site) -> int:
+        """Return the fewest units that `site` can keep."""
+        return 0 if site.sublayer else self.step(site)
 
 
 class Planner:
@@ -161,7 +168,18 @@ class Planner:
         units = [site.unit_macs(tokens) if measure == "macs" else site.unit_parameters for site in self.anatomy.sites]
         least = sum(self.alignment.snap(site, 0) * unit for site, unit in zip(self.anatomy.sites, units, strict=True))
         joining = self._growth * np.array(units, dtype=np.int64)[self._sites]
+        if measure == "params":
+            least += sum(site.other_parameters(self.alignment.snap(site, 0)) for site in self.anatomy.sites)
+            joining += self._other_parameters()
         return least + np.concatenate(([0], np.cumsum(joining)))
+
+    def _other_parameters(self) -> NDArray[np.int64]:
+        """Return by how many parameters beside the units' own the cut grows when the n-th best unit joins."""
+        growth = np.zeros(len(self._sites), dtype=np.int64)
+        for index, site in enumerate(self.anatomy.sites):
+            widths = [self.alignment.snap(site, width) for width in range(site.units + 1)]
+            growth[self._sites == index] = np.diff([site.other_parameters(width) for width in widths])
+        return growth
 
     def plan(self, budget: Budget) -> Cut:
         """Return the largest cut within `budget`; the cuts of all budgets are nested.
@@ -197,12 +215,13 @@ class Planner:
         tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
         floor = {
             "sparsity": f"sparsity {_sparsity_within(removed, self.anatomy.prunable_parameters)}",
-            "params": f"{self.anatomy.total_parameters - removed} params",
+            "params": f"{parameters_of(self.anatomy, least.widths)} params",
             "macs": f"{self.anatomy.macs(tokens, least.widths)} macs at {tokens} tokens",
         }[budget.measure]
         return (
-            f"{budget.measure}={budget.limit} can't be met: the smallest cut has {floor}, since every site keeps "
-            f"at least one head or {self.alignment.neurons} neurons. Ask for that or more, or use a smaller model."
+            f"{budget.measure}={budget.limit} can't be met: the smallest cut has {floor}, since a site keeps at least "
+            f"one head or {self.alignment.neurons} neurons, unless a constant can stand in for it. "
+            "Ask for that or more, or use a smaller model."
         )
 
 

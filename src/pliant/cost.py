@@ -23,8 +23,14 @@ class Cost:
 
 
 def removed_parameters(anatomy: Anatomy, widths: tuple[int, ...]) -> int:
-    """Parameters that leave when each site keeps `widths` of its units."""
+    """Prunable parameters that leave when each site keeps `widths` of its units."""
     return sum((site.units - width) * site.unit_parameters for site, width in zip(anatomy.sites, widths, strict=True))
+
+
+def parameters_of(anatomy: Anatomy, widths: tuple[int, ...]) -> int:
+    """All parameters of the cut that keeps `widths` units: what is left, and the biases that consumers gained."""
+    others = sum(site.other_parameters(width) for site, width in zip(anatomy.sites, widths, strict=True))
+    return anatomy.total_parameters - removed_parameters(anatomy, widths) + others
 
 
 def cost_of(anatomy: Anatomy, widths: tuple[int, ...], tokens: int | None = None) -> Cost:
@@ -35,11 +41,10 @@ def cost_of(anatomy: Anatomy, widths: tuple[int, ...], tokens: int | None = None
         widths: Units kept at each site.
         tokens: Input length for the MACs; by default the anatomy's native one.
     """
-    removed = removed_parameters(anatomy, widths)
     length = anatomy.native_tokens if tokens is None else tokens
     return Cost(
-        sparsity=removed / anatomy.prunable_parameters,
-        parameters=anatomy.total_parameters - removed,
+        sparsity=removed_parameters(anatomy, widths) / anatomy.prunable_parameters,
+        parameters=parameters_of(anatomy, widths),
         macs=anatomy.macs(length, widths),
         tokens=length,
     )

@@ -141,7 +141,7 @@ class Elastic:
     @torch.inference_mode(False)  # a cached view outlives the block in which it was first asked for
     def _make_view(self, cut: Cut) -> nn.Module:
         units = [site.units for site in self.anatomy.sites]
-        if len(cut.widths) != len(units) or not all(map(lambda width, most: 1 <= width <= most, cut.widths, units)):
+        if not self.anatomy.allows(cut.widths):
             raise BudgetError(f"{cut} doesn't fit this model, whose sites have {units} units. Get one from plan().")
         biases = [table.at(width) for table, width in zip(self._rest_biases, cut.widths, strict=True)]
         return view(self.model, self.anatomy, cut.widths, biases)

@@ -41,13 +41,17 @@ class RestBias:
         blocks.append(torch.zeros(weight.shape[0], dtype=torch.float64, device=weight.device))
         return torch.stack(blocks).flip(0).cumsum(0).flip(0).float()
 
-    def at(self, width: int) -> Tensor:
-        """Return the consumer's bias when the first `width` units are kept, `[outputs]`."""
+    def at(self, width: int) -> Tensor | None:
+        """Return the consumer's bias when the first `width` units are kept, `[outputs]`.
+
+        None where the consumer has none and all units are kept.
+        """
         consumer = self._consumer
-        assert consumer.bias is not None
+        own = None if consumer.bias is None else consumer.bias.detach()
         if width == self._site.units:
-            return consumer.bias.detach()
+            return own
         mark = -(-width // self._every)
         start, stop = width * self._site.width, min(mark * self._every, self._site.units) * self._site.width
         between = consumer.weight.detach()[:, start:stop] @ self._rest[start:stop]
-        return (consumer.bias.detach().float() + self._marks[mark] + between.float()).to(consumer.bias.dtype)
+        rest_bias = self._marks[mark] + between.float()
+        return (rest_bias if own is None else own.float() + rest_bias).to(consumer.weight.dtype)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy, Site
+from pliant.replacements import Constant, Packed, Passthrough
 
 _OWN = ("_modules", "_parameters", "_buffers", "_forward")
 """Beginnings of the names of the dictionaries that a view has for itself: the last are the forward hooks."""
@@ -19,26 +20,29 @@ class Slot(NamedTuple):
     Args:
         name: Its name in the state dict.
         axis: The dimension that the units lie along.
-        per_unit: Entries along that dimension for one unit.
+        per_unit: Entries along that dimension for one unit, in each part.
+        parts: How many equal parts that dimension has, each with all units.
     """
 
     name: str
     axis: int
     per_unit: int
+    parts: int = 1
 
 
 def slots(site: Site) -> Iterator[Slot]:
     """Yield the tensors that hold a site's units: producer rows and biases, consumer columns."""
     for producer in site.producers:
-        yield Slot(f"{producer.module}.weight", 0, producer.rows)
+        yield Slot(f"{producer.module}.weight", 0, producer.rows, producer.parts)
         if producer.bias:
-            yield Slot(f"{producer.module}.bias", 0, producer.rows)
+            yield Slot(f"{producer.module}.bias", 0, producer.rows, producer.parts)
     yield Slot(f"{site.consumer}.weight", 1, site.width)
 
 
-def entries(order: Tensor, per_unit: int) -> Tensor:
-    """Return the positions `[units × per_unit]` of the entries of units in the given order `[units]`."""
-    return (order.unsqueeze(1) * per_unit + torch.arange(per_unit, device=order.device)).reshape(-1)
+def entries(order: Tensor, per_unit: int, parts: int = 1) -> Tensor:
+    """Return the positions `[parts × units × per_unit]` of the entries of units in the given order `[units]`."""
+    one = (order.unsqueeze(1) * per_unit + torch.arange(per_unit, device=order.device)).reshape(-1)
+    return torch.cat([one + part * len(one) for part in range(parts)])
 
 
 def reordered(model: nn.Module, anatomy: Anatomy, orders: Sequence[Tensor]) -> Iterator[tuple[str, Tensor]]:
@@ -50,9 +54,9 @@ def reordered(model: nn.Module, anatomy: Anatomy, orders: Sequence[Tensor]) -> I
         orders: For each site, the present index of every unit in the new order `[units]`.
     """
     for site, order in zip(anatomy.sites, orders, strict=True):
-        for name, axis, per_unit in slots(site):
+        for name, axis, per_unit, parts in slots(site):
             tensor = model.get_parameter(name).detach()
-            yield name, tensor.index_select(axis, entries(order.to(tensor.device), per_unit))
+            yield name, tensor.index_select(axis, entries(order.to(tensor.device), per_unit, parts))
 
 
 @torch.no_grad()
@@ -68,7 +72,7 @@ def reorder_(model: nn.Module, anatomy: Anatomy, orders: Sequence[Tensor]) -> No
         model.get_parameter(name).copy_(tensor)
 
 
-def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequence[Tensor]) -> nn.Module:
+def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequence[Tensor | None]) -> nn.Module:
     """Return a model that keeps the first units of every site and shares all storage with `model`.
 
     The module tree is copied shallowly along the paths to all sites, whole ones too, so that hooks on a view (such as
@@ -78,7 +82,7 @@ def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequ
         model: The full model, units in order of score.
         anatomy: Its anatomy.
         widths: Units to keep at each site.
-        biases: For each site, the consumer's bias with the rest bias added `[outputs]`.
+        biases: For each site, the consumer's bias with the rest bias added `[outputs]`; not looked at for whole sites.
     """
     tree = _ShallowTree(model)
     for site, width, bias in zip(anatomy.sites, widths, biases, strict=True):
@@ -86,21 +90,51 @@ def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequ
             tree.module(path)
         if width == site.units:
             continue
-        for name, axis, per_unit in slots(site):
-            tree.narrow_(name, axis, width * per_unit)
-        tree.replace_(f"{site.consumer}.bias", bias)
-        tree.module(site.consumer).__dict__["in_features"] = width * site.width
-        for producer in site.producers:
-            tree.module(producer.module).__dict__["out_features"] = width * producer.rows
-        for attribute in site.attributes:
-            tree.module(attribute.module).__dict__[attribute.name] = width * attribute.per_unit
+        assert bias is not None
+        tree.set_bias_(site.consumer, bias)
+        if width:
+            _narrow_(tree, site, width)
+        else:
+            _empty_(tree, site)
     return tree.root
+
+
+def _narrow_(tree: "_ShallowTree", site: Site, width: int) -> None:
+    """Keep the first units of a site."""
+    for name, axis, per_unit, parts in slots(site):
+        if parts == 1:
+            tree.narrow_(name, axis, width * per_unit)
+    tree.module(site.consumer).__dict__["in_features"] = width * site.width
+    for producer in site.producers:
+        linear = tree.module(producer.module)
+        if producer.parts == 1:
+            linear.__dict__["out_features"] = width * producer.rows
+        else:
+            assert isinstance(linear, nn.Linear)
+            tree.set_module_(producer.module, Packed(linear, producer.parts, width * producer.rows))
+    for attribute in site.attributes:
+        tree.module(attribute.module).__dict__[attribute.name] = width * attribute.per_unit
+
+
+def _empty_(tree: "_ShallowTree", site: Site) -> None:
+    """Put a constant in the place of a site's sublayer."""
+    assert site.sublayer is not None
+    bias, returns = tree.module(site.consumer)._parameters["bias"], site.sublayer.returns
+    assert bias is not None
+    if site.consumer.startswith(f"{site.sublayer.module}."):
+        tree.set_module_(site.sublayer.module, Constant(bias, returns))
+    else:
+        tree.set_module_(site.consumer, Constant(bias, 1))
+        tree.set_module_(site.sublayer.module, Passthrough(returns))
 
 
 @torch.inference_mode(False)
 def standalone(model: nn.Module) -> nn.Module:
     """Return a copy of a view with contiguous weights of its own."""
     own = copy.deepcopy(model)
+    for path, module in list(own.named_modules()):
+        if isinstance(module, Packed):
+            own.set_submodule(path, module.linear())
     for parameter in own.parameters():
         parameter.data = parameter.data.contiguous()
     return own
@@ -123,20 +157,26 @@ class _ShallowTree:
             siblings[name] = self._copies[path] = _shallow(original)
         return self._copies[path]
 
+    def set_module_(self, path: str, module: nn.Module) -> None:
+        """Put another module in the place of the one at `path`."""
+        parent, _, name = path.rpartition(".")
+        module.training = self.module(path).training
+        self.module(parent)._modules[name] = self._copies[path] = module
+
     def narrow_(self, name: str, axis: int, length: int) -> None:
         """Replace a parameter by a view of its first entries along `axis`."""
         module, _, key = name.rpartition(".")
-        parameter = self.module(module)._parameters[key]
-        assert parameter is not None
-        self.replace_(name, parameter.detach().narrow(axis, 0, length))
-
-    def replace_(self, name: str, tensor: Tensor) -> None:
-        """Replace a parameter by a tensor that takes gradients if the parameter did."""
-        module, _, key = name.rpartition(".")
         parameters = self.module(module)._parameters
-        replaced = parameters[key]
-        assert replaced is not None
-        parameters[key] = nn.Parameter(tensor, requires_grad=replaced.requires_grad)
+        whole = parameters[key]
+        assert whole is not None
+        parameters[key] = nn.Parameter(whole.detach().narrow(axis, 0, length), whole.requires_grad)
+
+    def set_bias_(self, path: str, bias: Tensor) -> None:
+        """Give a linear layer a bias in the place of the one that it has or lacks."""
+        parameters = self.module(path)._parameters
+        weight = parameters["weight"]
+        assert weight is not None
+        parameters["bias"] = nn.Parameter(bias, weight.requires_grad)
 
 
 def _shallow(module: nn.Module) -> nn.Module:

@@ -4,7 +4,8 @@ from functools import cache
 from typing import Any
 
 import torch
-from contracts.models import Specimen, by_name, spread
+from contracts.models import by_name
+from contracts.specimen import Specimen, spread
 from torch import Tensor
 
 from pliant.anatomy import Anatomy

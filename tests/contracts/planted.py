@@ -5,7 +5,8 @@ from functools import cache
 from typing import Any
 
 import torch
-from contracts.models import Specimen, by_name
+from contracts.models import by_name
+from contracts.specimen import Specimen
 from torch import Tensor
 
 from pliant.families import describe

@@ -6,7 +6,8 @@ import pytest
 import torch
 import transformers
 from contracts.elastics import elastic, ranked
-from contracts.models import IMAGES, SPECIMENS, TEXT, Specimen, by_name, sentences
+from contracts.models import IMAGES, SPECIMENS, TEXT, by_name
+from contracts.specimen import Specimen, sentences
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 

@@ -6,14 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 from contracts.elastics import assert_equal_outputs, elastic, fresh_elastic, masks_of, ranked
-from contracts.models import IMAGES, SPECIMENS, TEXT, Specimen
+from contracts.models import IMAGES, SPECIMENS, TEXT
+from contracts.specimen import Specimen
 
 from pliant.artefacts import load_cut, write_cut
+from pliant.budget import Cut
 from pliant.checkpoint import Checkpoint
 from pliant.elastic import load
 from pliant.families import describe
 from pliant.gates import gated
 from pliant.ranking import Rest
+from pliant.surgery import standalone
 
 SPARSITIES = (0.1, 0.35, 0.6, 0.75)
 ALIGNMENTS = (1, 8)
@@ -117,6 +120,23 @@ def test_cuts_are_nested(specimen: Specimen, neurons: int) -> None:
             if name not in {f"{site.consumer}.bias" for site in whole.anatomy.sites}:
                 kept = tuple(slice(0, length) for length in parameter.shape)
                 assert torch.equal(big.get_parameter(name)[kept], parameter), name
+
+
+@specimens
+@rests
+def test_an_emptied_site_is_its_constant(specimen: Specimen, rest: Rest) -> None:
+    model, batch = specimen.model(), specimen.batch(seed=3)
+    whole, ranking, anatomy = elastic(specimen.name, rest, 8), ranked(specimen.name, rest), describe(model)
+    units = [site.units for site in anatomy.sites]
+    for emptied in (site for site in anatomy.sites if site.sublayer):
+        cut = Cut(tuple(0 if site is emptied else width for site, width in zip(anatomy.sites, units, strict=True)))
+        with gated(model, anatomy, ranking.rest) as gates:
+            gates.masks = masks_of(anatomy, ranking, cut)
+            masked = model(**batch)
+        view = whole.view(cut)
+        assert_equal_outputs(view(**batch), masked)
+        assert sum(parameter.numel() for parameter in view.parameters()) == whole.cost(cut).parameters
+        assert_equal_outputs(standalone(view)(**batch), masked)
 
 
 @pytest.mark.parametrize("specimen", IMAGES, ids=lambda specimen: specimen.name)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import torch
 from contracts.elastics import elastic
-from contracts.models import TEXT, Side, Specimen, output_of, sentences, spread
+from contracts.models import TEXT
+from contracts.specimen import Side, Specimen, output_of, sentences, spread
 from torch import Tensor
 
 from pliant.families import describe

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contracts.models import spread
 from contracts.planted import QUICK, SPECIMEN, assert_same, first, ranked
+from contracts.specimen import spread
 
 from pliant.errors import ArtefactError
 from pliant.rankers.rank import rank

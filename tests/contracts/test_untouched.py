@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 from contracts.elastics import elastic, fresh_elastic, ranked
-from contracts.models import SPECIMENS, Specimen, by_name, spread
+from contracts.models import SPECIMENS, by_name
+from contracts.specimen import Specimen, spread
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from contracts.models import SPECIMENS, Specimen, by_name
+from contracts.models import SPECIMENS, by_name
+from contracts.specimen import Specimen
 from torch import Tensor
 
 from pliant.anatomy import Anatomy

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import torch
 from contracts.anatomies import anatomy_of, heads, neurons
-from contracts.models import SPECIMENS, Specimen, by_name, sentences
+from contracts.models import SPECIMENS, by_name
+from contracts.specimen import Specimen, sentences
 from torch import Tensor
 
 from pliant.errors import InputError

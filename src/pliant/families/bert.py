@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from pliant.families.layout import Family, Layout, Surroundings
+from pliant.families.layout import Family, Gives, Heads, Layout, Neurons, Surroundings
 
 LAYOUT = Layout(
     layers=frozenset(
@@ -14,15 +14,15 @@ LAYOUT = Layout(
             "transformers.models.electra.modeling_electra.ElectraLayer",
         }
     ),
-    attention="attention",
-    projections=("attention.self.query", "attention.self.key", "attention.self.value"),
-    attention_output="attention.output.dense",
-    head_dim="attention.self.attention_head_size",
-    head_counts=("attention.self.num_attention_heads",),
-    head_widths=("attention.self.all_head_size",),
-    mlp="mlp",
-    mlp_inputs=("intermediate.dense",),
-    mlp_output="output.dense",
+    heads=Heads(
+        name="attention",
+        projections=("attention.self.query", "attention.self.key", "attention.self.value"),
+        output="attention.output.dense",
+        head_dim="attention.self.attention_head_size",
+        counts=("attention.self.num_attention_heads", "attention.self.all_head_size"),
+        sublayer=Gives("attention.self", returns=2),
+    ),
+    neurons=Neurons("mlp", ("intermediate.dense",), "output.dense", sublayer=Gives("intermediate")),
     passive=frozenset(
         {
             "attention.self.dropout",

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pliant.families import vit
-from pliant.families.layout import Family
+from pliant.families.layout import Family, Gives, Neurons
 
 _AROUND = frozenset({"norm1", "layer_scale1", "drop_path", "norm2", "layer_scale2"})
 
@@ -14,7 +14,9 @@ PLAIN = replace(
 )
 
 GATED = replace(
-    PLAIN, mlp_inputs=("mlp.gate_proj", "mlp.up_proj"), mlp_output="mlp.down_proj", passive=_AROUND | {"mlp.act_fn"}
+    PLAIN,
+    neurons=Neurons("mlp", ("mlp.gate_proj", "mlp.up_proj"), "mlp.down_proj", sublayer=Gives("mlp")),
+    passive=_AROUND | {"mlp.act_fn"},
 )
 
 FAMILY = Family("dinov2", "DINOv2 ViT-S, B, L and g", (PLAIN, GATED), "cls", vit.surroundings)

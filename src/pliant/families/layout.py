@@ -1,48 +1,107 @@
 """Where a family keeps the parts of one transformer layer, and the sites that follow from it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import nn
 
-from pliant.anatomy import Attribute, Kind, Producer, Site
+from pliant.anatomy import Attribute, Kind, Producer, Site, Sublayer
 from pliant.errors import UnsupportedModelError
 
 
 @dataclass(frozen=True)
+class Packs:
+    """A linear layer that packs several projections of one shape, one below the other.
+
+    Args:
+        path: The layer.
+        parts: How many projections it packs.
+    """
+
+    path: str
+    parts: int
+
+
+@dataclass(frozen=True)
+class Gives:
+    """A module that can give way to a constant when its site keeps no unit.
+
+    Args:
+        path: The module. Either it holds the site's output projection, or its output is what that reads.
+        returns: How many values its forward returns.
+    """
+
+    path: str
+    returns: int = 1
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Where a layer keeps its attention, as module paths relative to the layer.
+
+    With fewer keys and values than queries (grouped-query attention), a unit is a key/value group with its queries.
+
+    Args:
+        name: Name for the site: the attention sublayer.
+        projections: The query, key and value projections, in any order; each a path, or packed.
+        output: The output projection.
+        head_dim: The integer attribute that holds the width of a head, as `module.attribute`.
+        counts: Integer attributes that grow with the heads, as `module.attribute`.
+        sublayer: What gives way when no head is left; None where one has to stay.
+    """
+
+    name: str
+    projections: tuple[str | Packs, ...]
+    output: str
+    head_dim: str
+    counts: tuple[str, ...] = ()
+    sublayer: Gives | None = None
+
+
+@dataclass(frozen=True)
+class Neurons:
+    """Where a layer keeps its MLP, as module paths relative to the layer.
+
+    Args:
+        name: Name for the site: the MLP sublayer.
+        projections: The projections whose rows are neurons (a gated MLP has two, or one that packs both).
+        output: The projection that reads the neurons.
+        sublayer: What gives way when no neuron is left; None where one has to stay.
+        counts: Integer attributes that grow with the neurons, as `module.attribute`.
+    """
+
+    name: str
+    projections: tuple[str | Packs, ...]
+    output: str
+    sublayer: Gives | None = None
+    counts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Layout:
-    """Module paths inside one layer, relative to it.
+    """What one kind of transformer layer is made of.
 
     Args:
         layers: Qualified class names of the layers that look like this.
-        attention: The attention sublayer.
-        projections: Its query, key and value projections.
-        attention_output: Its output projection.
-        head_dim: The integer attribute that holds the width of a head, as `module.attribute`.
-        head_counts: Attributes that count heads, as `module.attribute`.
-        head_widths: Attributes that hold heads × head_dim, as `module.attribute`.
-        mlp: Name for the MLP's site.
-        mlp_inputs: The projections whose rows are neurons (a gated MLP has two).
-        mlp_output: The projection that reads the neurons.
+        heads: Its attention; None where no head can leave.
+        neurons: Its MLP; None where no neuron can leave.
         passive: Every other module without children, none of which has units.
+        parameters: Names of the parameters that modules with children hold themselves.
+        note: What a user should know of this layout, such as why some units can't leave; a full sentence.
     """
 
     layers: frozenset[str]
-    attention: str
-    projections: tuple[str, ...]
-    attention_output: str
-    head_dim: str
-    head_counts: tuple[str, ...]
-    mlp: str
-    mlp_inputs: tuple[str, ...]
-    mlp_output: str
+    heads: Heads | None
+    neurons: Neurons | None
     passive: frozenset[str]
-    head_widths: tuple[str, ...] = ()
+    parameters: frozenset[str] = frozenset()
+    note: str = ""
 
     @property
     def linears(self) -> tuple[str, ...]:
         """Paths of the layers that are cut."""
-        return (*self.projections, self.attention_output, *self.mlp_inputs, self.mlp_output)
+        parts = [part for part in (self.heads, self.neurons) if part is not None]
+        return tuple(path for part in parts for path in (*map(_path, part.projections), part.output))
 
 
 @dataclass(frozen=True)
@@ -89,13 +148,12 @@ def class_name(module: nn.Module) -> str:
     return f"{type(module).__module__}.{type(module).__qualname__}"
 
 
-def layer_sites(layer: nn.Module, path: str, index: int, layouts: tuple[Layout, ...]) -> tuple[Site, Site]:
-    """Return the attention site and the MLP site of one layer.
+def layer_sites(layer: nn.Module, path: str, index: int, layout: Layout) -> list[Site]:
+    """Return the attention site and the MLP site of one layer, as far as its layout has them.
 
     Raises:
-        UnsupportedModelError: A part of the layer isn't understood; the message names it.
+        UnsupportedModelError: A part of the layer isn't as the layout says; the message names it.
     """
-    layout = _match(layer, path, layouts)
     for name in layout.linears:
         if type(layer.get_submodule(name)) is not nn.Linear:
             kind = type(layer.get_submodule(name)).__name__
@@ -105,90 +163,127 @@ def layer_sites(layer: nn.Module, path: str, index: int, layouts: tuple[Layout, 
                 f"{path}.{name} has parameters besides weight and bias (pruned or normalised by torch.nn.utils?). "
                 "Make it a plain torch.nn.Linear first, such as by torch.nn.utils.prune.remove."
             )
-    return _heads(layer, path, index, layout), _neurons(layer, path, index, layout)
+    sites = [] if layout.heads is None else [_heads(layer, path, index, layout.heads)]
+    return sites if layout.neurons is None else [*sites, _neurons(layer, path, index, layout.neurons)]
 
 
-def _match(layer: nn.Module, path: str, layouts: tuple[Layout, ...]) -> Layout:
-    leaves = {name for name, module in layer.named_modules() if name and not any(True for _ in module.children())}
+def layout_of(layer: nn.Module, path: str, layouts: tuple[Layout, ...]) -> Layout:
+    """Return the layout that a layer has.
+
+    Raises:
+        UnsupportedModelError: It has none of these; the message names the parts that aren't known, or missing.
+    """
+    leaves = _leaves(layer)
     fitting = [layout for layout in layouts if class_name(layer) in layout.layers]
     for layout in fitting:
-        if set(layout.linears) <= leaves <= {*layout.linears, *layout.passive}:
+        if set(layout.linears) <= leaves <= _known(layout):
             return layout
-    closest = max(fitting, key=lambda layout: len(leaves & {*layout.linears, *layout.passive}))
-    unknown = sorted(leaves - {*closest.linears, *closest.passive})
+    closest = max(fitting, key=lambda layout: len(leaves & _known(layout)))
+    unknown = sorted(leaves - _known(closest))
     missing = sorted(set(closest.linears) - leaves)
     parts = [f"doesn't know {', '.join(f'{path}.{name}' for name in unknown)}"] if unknown else []
     parts += [f"misses {', '.join(f'{path}.{name}' for name in missing)}"] if missing else []
     raise UnsupportedModelError(
         f"pliant can't take this {type(layer).__name__} apart: it {' and '.join(parts)}. "
-        f"Known parts: {', '.join(sorted({*closest.linears, *closest.passive}))}."
+        f"Known parts: {', '.join(sorted(_known(closest)))}."
     )
+
+
+def _leaves(layer: nn.Module) -> set[str]:
+    """Return the modules without children, and the parameters that other modules hold themselves."""
+    leaves: set[str] = set()
+    for name, module in layer.named_modules():
+        if name and not any(True for _ in module.children()):
+            leaves.add(name)
+        else:
+            leaves |= {f"{name}.{key}".lstrip(".") for key, _ in module.named_parameters(recurse=False)}
+    return leaves
+
+
+def _known(layout: Layout) -> set[str]:
+    return {*layout.linears, *layout.passive, *layout.parameters}
+
+
+def _path(projection: str | Packs) -> str:
+    return projection.path if isinstance(projection, Packs) else projection
+
+
+def _heads(layer: nn.Module, path: str, index: int, heads: Heads) -> Site:
+    head_dim = _integer(layer, path, heads.head_dim)
+    rows = [_rows(layer, projection) for projection in heads.projections]
+    # As many units as the projection with the fewest heads has, which is the keys' or the values'.
+    return _site(layer, path, index, "heads", heads, min(rows) // max(1, head_dim), head_dim)
+
+
+def _neurons(layer: nn.Module, path: str, index: int, neurons: Neurons) -> Site:
+    return _site(layer, path, index, "neurons", neurons, min(_rows(layer, part) for part in neurons.projections), 1)
+
+
+def _rows(layer: nn.Module, projection: str | Packs) -> int:
+    linear = layer.get_submodule(_path(projection))
+    assert isinstance(linear, nn.Linear)
+    return linear.out_features // (projection.parts if isinstance(projection, Packs) else 1)
 
 
 def _site(
-    layer: nn.Module,
-    prefix: str,
-    index: int,
-    name: str,
-    kind: Kind,
-    width: int,
-    inputs: tuple[str, ...],
-    output: str,
-    attributes: tuple[Attribute, ...] = (),
+    layer: nn.Module, path: str, index: int, kind: Kind, parts: Heads | Neurons, units: int, unit_rows: int
 ) -> Site:
-    consumer = layer.get_submodule(output)
+    consumer = layer.get_submodule(parts.output)
     assert isinstance(consumer, nn.Linear)
-    producers = tuple(_producer(layer, prefix, path, width) for path in inputs)
-    rows = {layer.get_submodule(path).out_features for path in inputs}
-    if rows != {consumer.in_features} or consumer.in_features % width:
+    rows = sorted({_rows(layer, projection) for projection in parts.projections})
+    whole = units > 0 and rows[0] == units * unit_rows and all(row % units == 0 for row in rows)
+    if not whole or consumer.in_features != rows[-1]:
         raise UnsupportedModelError(
-            f"{prefix}.{name}: its projections have {sorted(map(str, rows))} rows, its output projection reads "
-            f"{consumer.in_features} columns, one of its {kind} takes {width}. These must agree."
+            f"{path}.{parts.name}: its projections have {' and '.join(map(str, rows))} rows, its output projection "
+            f"reads {consumer.in_features} columns, one of its {kind} takes {unit_rows}. These must agree."
         )
-    if consumer.bias is None:
-        raise UnsupportedModelError(f"{prefix}.{output} has no bias, which this family needs for its rest values.")
-    return Site(
-        name=f"{prefix}.{name}",
+    producers = tuple(_producer(layer, path, projection, units) for projection in parts.projections)
+    site = Site(
+        name=f"{path}.{parts.name}",
         kind=kind,
         layer=index,
-        units=consumer.in_features // width,
-        width=width,
-        consumer=f"{prefix}.{output}",
+        units=units,
+        width=consumer.in_features // units,
+        consumer=f"{path}.{parts.output}",
         outputs=consumer.out_features,
         producers=producers,
-        attributes=attributes,
+        attributes=tuple(_attribute(layer, path, count, units) for count in parts.counts),
+        consumer_bias=consumer.bias is not None,
     )
+    return site if parts.sublayer is None else replace(site, sublayer=_sublayer(layer, path, parts.sublayer, site))
 
 
-def _producer(layer: nn.Module, prefix: str, path: str, rows: int) -> Producer:
-    linear = layer.get_submodule(path)
+def _producer(layer: nn.Module, prefix: str, projection: str | Packs, units: int) -> Producer:
+    linear = layer.get_submodule(_path(projection))
     assert isinstance(linear, nn.Linear)
-    return Producer(f"{prefix}.{path}", rows, linear.in_features, linear.bias is not None)
+    parts = projection.parts if isinstance(projection, Packs) else 1
+    rows = linear.out_features // (parts * units)
+    return Producer(f"{prefix}.{_path(projection)}", rows, linear.in_features, linear.bias is not None, parts)
 
 
-def _attribute(prefix: str, path: str, per_unit: int) -> Attribute:
+def _sublayer(layer: nn.Module, path: str, gives: Gives, site: Site) -> Sublayer:
+    inside = sum(parameter.numel() for parameter in layer.get_submodule(gives.path).parameters())
+    units = sum(producer.parameters for producer in site.producers)
+    holds_consumer = site.consumer.startswith(f"{path}.{gives.path}.")
+    if holds_consumer:
+        units += site.width * site.outputs
+    bias = site.outputs if holds_consumer and site.consumer_bias else 0
+    return Sublayer(f"{path}.{gives.path}", gives.returns, inside - site.units * units - bias)
+
+
+def _attribute(layer: nn.Module, prefix: str, path: str, units: int) -> Attribute:
     module, _, name = path.rpartition(".")
-    return Attribute(f"{prefix}.{module}", name, per_unit)
+    value = _integer(layer, prefix, path)
+    if value % units:
+        raise UnsupportedModelError(f"{prefix}.{path} is {value}, which is no multiple of its {units} units.")
+    return Attribute(f"{prefix}.{module}", name, value // units)
 
 
-def _heads(layer: nn.Module, path: str, index: int, layout: Layout) -> Site:
-    module, _, name = layout.head_dim.rpartition(".")
-    head_dim = int(getattr(layer.get_submodule(module), name))
-    counts = tuple(_attribute(path, count, 1) for count in layout.head_counts)
-    widths = tuple(_attribute(path, width, head_dim) for width in layout.head_widths)
-    attributes = counts + widths
-    return _site(
-        layer,
-        path,
-        index,
-        layout.attention,
-        "heads",
-        head_dim,
-        layout.projections,
-        layout.attention_output,
-        attributes,
-    )
-
-
-def _neurons(layer: nn.Module, path: str, index: int, layout: Layout) -> Site:
-    return _site(layer, path, index, layout.mlp, "neurons", 1, layout.mlp_inputs, layout.mlp_output)
+def _integer(layer: nn.Module, prefix: str, path: str) -> int:
+    module, _, name = path.rpartition(".")
+    value = getattr(layer.get_submodule(module), name, None)
+    if not isinstance(value, int):
+        raise UnsupportedModelError(
+            f"{prefix}.{path} is {value!r:.40}, where this family has an integer. Is it another release of its library?"
+        )
+    return value

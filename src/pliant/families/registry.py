@@ -5,7 +5,7 @@ from torch import nn
 from pliant.anatomy import Anatomy, Site
 from pliant.errors import UnsupportedModelError
 from pliant.families import bert, dinov2, vit
-from pliant.families.layout import Family, class_name, layer_sites
+from pliant.families.layout import Family, class_name, layer_sites, layout_of
 
 FAMILIES: tuple[Family, ...] = (bert.FAMILY, vit.FAMILY, dinov2.FAMILY)
 
@@ -29,8 +29,11 @@ def describe(model: nn.Module) -> Anatomy:
     family = _family(model)
     paths = tuple(name for name, module in model.named_modules() if class_name(module) in family.layers)
     sites: list[Site] = []
+    notes: dict[str, None] = {}
     for index, path in enumerate(paths):
-        sites += layer_sites(model.get_submodule(path), path, index, family.layouts)
+        layout = layout_of(model.get_submodule(path), path, family.layouts)
+        sites += layer_sites(model.get_submodule(path), path, index, layout)
+        notes |= {layout.note: None} if layout.note else {}
     _refuse_shared(model, paths)
     _refuse_replaced(model, paths)
     around = family.surroundings(model, paths)
@@ -47,6 +50,7 @@ def describe(model: nn.Module) -> Anatomy:
         native_tokens=around.native_tokens,
         fixed_macs_per_token=around.fixed_macs_per_token,
         fixed_macs=around.fixed_macs,
+        notes=tuple(notes),
     )
 
 

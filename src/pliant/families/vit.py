@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from pliant.families.layout import Family, Layout, Surroundings
+from pliant.families.layout import Family, Gives, Heads, Layout, Neurons, Surroundings
 
 LAYOUT = Layout(
     layers=frozenset(
@@ -11,14 +11,15 @@ LAYOUT = Layout(
             "transformers.models.deit.modeling_deit.DeiTLayer",
         }
     ),
-    attention="attention",
-    projections=("attention.q_proj", "attention.k_proj", "attention.v_proj"),
-    attention_output="attention.o_proj",
-    head_dim="attention.head_dim",
-    head_counts=("attention.num_attention_heads",),
-    mlp="mlp",
-    mlp_inputs=("mlp.fc1",),
-    mlp_output="mlp.fc2",
+    heads=Heads(
+        name="attention",
+        projections=("attention.q_proj", "attention.k_proj", "attention.v_proj"),
+        output="attention.o_proj",
+        head_dim="attention.head_dim",
+        counts=("attention.num_attention_heads",),
+        sublayer=Gives("attention", returns=2),
+    ),
+    neurons=Neurons("mlp", ("mlp.fc1",), "mlp.fc2", sublayer=Gives("mlp")),
     passive=frozenset({"layernorm_before", "layernorm_after", "dropout", "mlp.activation_fn"}),
 )
 

@@ -18,5 +18,5 @@ def _norms(model: nn.Module, site: Site) -> Tensor:
     squares = torch.zeros(site.units, dtype=torch.float64, device=columns.device)
     for producer in site.producers:
         weight = model.get_submodule(producer.module).get_parameter("weight")
-        squares += weight.double().square().reshape(site.units, -1).sum(dim=1)
+        squares += weight.double().square().reshape(producer.parts, site.units, -1).sum(dim=(0, 2))
     return squares.sqrt() * columns.square().sum(dim=0).reshape(site.units, -1).sum(dim=1).sqrt()

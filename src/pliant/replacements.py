@@ -1,0 +1,77 @@
+"""Modules that stand in for a model's own where a cut leaves nothing, or less than one matrix, of them."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Packed(nn.Module):
+    """A linear layer that packs several projections, of each of which only the first rows are kept.
+
+    Their weights stay where they are, so a view shares them: one product for each part, put side by side.
+    """
+
+    def __init__(self, linear: nn.Linear, parts: int, rows: int) -> None:
+        """Share the first `rows` rows of each of `parts` equal parts of a layer's weight and bias."""
+        super().__init__()
+        self.in_features, self.out_features = linear.in_features, parts * rows
+        self.weights = nn.ParameterList(self._firsts(linear.weight, parts, rows))
+        self.biases = nn.ParameterList([] if linear.bias is None else self._firsts(linear.bias, parts, rows))
+
+    @staticmethod
+    def _firsts(parameter: nn.Parameter, parts: int, rows: int) -> list[nn.Parameter]:
+        learns = parameter.requires_grad
+        return [nn.Parameter(part[:rows], learns) for part in parameter.detach().chunk(parts)]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the parts' outputs side by side, `[..., parts × rows]`."""
+        biases = list(self.biases) or [None] * len(self.weights)
+        parts = zip(self.weights, biases, strict=True)
+        return torch.cat([functional.linear(inputs, weight, bias) for weight, bias in parts], dim=-1)
+
+    def linear(self) -> nn.Linear:
+        """Return the one linear layer that this is, with weights of its own."""
+        weight = torch.cat(list(self.weights))
+        made = nn.Linear(self.in_features, self.out_features, len(self.biases) > 0, device="meta")
+        made.weight = nn.Parameter(weight.detach(), self.weights[0].requires_grad)
+        if len(self.biases):
+            made.bias = nn.Parameter(torch.cat(list(self.biases)).detach(), self.biases[0].requires_grad)
+        return made.train(self.training)
+
+
+class Constant(nn.Module):
+    """An emptied sublayer: its output is the same for every token, whatever it reads."""
+
+    def __init__(self, bias: nn.Parameter, returns: int) -> None:
+        """Return `bias` `[width]` for every token, as the first of `returns` values."""
+        super().__init__()
+        self.bias = bias
+        self.returns = returns
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Return the constant `[..., width]` for an input `[..., any width]`."""
+        tokens = _first_tensor(inputs, named)
+        return _returned(self.bias.expand(*tokens.shape[:-1], -1), self.returns)
+
+
+class Passthrough(nn.Module):
+    """What produced the input of an emptied consumer: it hands on what it reads."""
+
+    def __init__(self, returns: int) -> None:
+        """Return the input as the first of `returns` values."""
+        super().__init__()
+        self.returns = returns
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Return the first input."""
+        return _returned(_first_tensor(inputs, named), self.returns)
+
+
+def _first_tensor(inputs: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
+    return next(value for value in (*inputs, *named.values()) if isinstance(value, Tensor))
+
+
+def _returned(output: Tensor, returns: int) -> Any:
+    return output if returns == 1 else (output, *[None] * (returns - 1))
