@@ -55,7 +55,7 @@ def show(what: Any, quiet: bool) -> None:
         if isinstance(what, str):
             typer.echo(what)
         else:
-            Console().print(what)
+            Console().print(what, crop=False)
 
 
 @contextmanager

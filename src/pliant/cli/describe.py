@@ -1,47 +1,85 @@
 """`pliant describe`: what a model is made of."""
 
+from collections.abc import Iterator
 from itertools import groupby
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from pliant.anatomy import Anatomy, Site
 from pliant.checkpoint import open_checkpoint
+from pliant.cli import zoo
 from pliant.cli.console import Json, check_positive, emit, progress, show
+from pliant.evaluation.formatting import NO_VALUE
+from pliant.families import ZOO, Encoder
 from pliant.families import describe as describe_model
+
+ZOO_TABLE = "zoo"
+"""What to describe instead of a model, for the table of all named encoders."""
 
 
 def describe(
-    model: Annotated[str, typer.Argument(help="A checkpoint's directory, a Hugging Face name, or demo:text.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A checkpoint's directory, a Hugging Face name, demo:text, an encoder of the zoo, or zoo for them all."
+        ),
+    ],
     tokens: Annotated[int | None, typer.Option(help="Input length that MACs are stated at.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show a model's layers, how many units each has, and what they cost."""
+    """Show a model's layers, their units and what these cost; of an encoder of the zoo, without its weights."""
     if tokens is not None:
         check_positive(tokens, "--tokens")
     with progress(quiet=True):
-        checkpoint = open_checkpoint(model)
+        if model == ZOO_TABLE and not Path(model).is_dir():
+            result = zoo.summary(tokens) if as_json else zoo.report(tokens)
+        else:
+            found = _found(model)
+            result = _summary(found, tokens) if as_json else _report(found, tokens or found.anatomy.native_tokens)
+    if isinstance(result, dict):
+        emit(result)
+    else:
+        show(result, quiet=False)
+
+
+class _Found(NamedTuple):
+    """A model that was found: what the user called it, its anatomy, its pooling, and the zoo's word on it."""
+
+    name: str
+    anatomy: Anatomy
+    pooling: str
+    encoder: Encoder | None
+
+
+def _found(name: str) -> _Found:
+    """Look a model up: a directory first, then the zoo, which needs no weights, then wherever checkpoints are."""
+    encoder = ZOO.get(name)
+    if encoder is not None and not Path(name).is_dir():
+        return _Found(name, encoder.anatomy(), encoder.pooling, encoder)
+    checkpoint = open_checkpoint(name)
     anatomy = describe_model(checkpoint.model)
-    pooling = checkpoint.pooling or anatomy.pooling
-    if as_json:
-        emit(_summary(model, anatomy, pooling, tokens))
-        return
-    show(_table(model, anatomy, pooling, tokens or anatomy.native_tokens), quiet=False)
+    return _Found(name, anatomy, checkpoint.pooling or anatomy.pooling, None)
 
 
-def _summary(model: str, anatomy: Anatomy, pooling: str, tokens: int | None) -> dict[str, Any]:
+def _summary(found: _Found, tokens: int | None) -> dict[str, Any]:
+    anatomy = found.anatomy
     return {
-        "model": model,
+        "model": found.name,
         "family": anatomy.family,
-        "pooling": pooling,
+        "pooling": found.pooling,
+        "licence": found.encoder.licence if found.encoder else None,
         "units": anatomy.units,
         "prunable_parameters": anatomy.prunable_parameters,
         "total_parameters": anatomy.total_parameters,
         "tokens": tokens or anatomy.native_tokens,
         "macs": anatomy.macs(tokens),
+        "notes": list(anatomy.notes),
         "sites": [
             {"name": site.name, "kind": site.kind, "units": site.units, "unit_parameters": site.unit_parameters}
             for site in anatomy.sites
@@ -49,28 +87,51 @@ def _summary(model: str, anatomy: Anatomy, pooling: str, tokens: int | None) -> 
     }
 
 
-def _table(model: str, anatomy: Anatomy, pooling: str, tokens: int) -> Table:
-    prunable, total = anatomy.prunable_parameters, anatomy.total_parameters
-    table = Table(
-        title=Text(f"{model}: family {anatomy.family}, pooling {pooling}"),
-        caption=(
-            f"{anatomy.units:,} units. {prunable:,} of {total:,} parameters are prunable ({prunable / total:.0%}). "
-            f"{anatomy.macs(tokens) / 1e9:.2f} G MACs for an input of {tokens} tokens."
-        ),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
-    )
+def _report(found: _Found, tokens: int) -> Group:
+    anatomy = found.anatomy
+    title = Text(f"{found.name}: family {anatomy.family}, pooling {found.pooling}", style="italic")
+    table = Table(box=box.SIMPLE_HEAD)
     for name in ("layers", "heads", "neurons", "parameters of a head", "of a neuron"):
         table.add_column(name, justify="right")
     layers = [tuple(sites) for _, sites in groupby(anatomy.sites, key=lambda site: site.layer)]
     for shape, alike in groupby(layers, key=_shape):
         indices = [sites[0].layer for sites in alike]
         span = f"{indices[0]}" if len(indices) == 1 else f"{indices[0]}–{indices[-1]}"
-        table.add_row(span, *(f"{number:,}" for number in shape))
-    return table
+        table.add_row(span, *shape)
+    return Group(title, table, *map(Text, _remarks(found, tokens)))
 
 
-def _shape(sites: tuple[Site, ...]) -> tuple[int, ...]:
-    heads, neurons = sites
-    return (heads.units, neurons.units, heads.unit_parameters, neurons.unit_parameters)
+def _shape(sites: tuple[Site, ...]) -> tuple[str, ...]:
+    """Return what one layer shows: units and the cost of one, by kind; a dash for a kind that can't be cut there."""
+    by_kind = {site.kind: site for site in sites}
+    heads, neurons = by_kind.get("heads"), by_kind.get("neurons")
+    return (
+        NO_VALUE if heads is None else _heads(heads),
+        NO_VALUE if neurons is None else f"{neurons.units:,}",
+        *(NO_VALUE if site is None else f"{site.unit_parameters:,}" for site in (heads, neurons)),
+    )
+
+
+def _heads(site: Site) -> str:
+    """Return the number of heads: 12, or, where queries share keys and values, of groups and the heads of each."""
+    queries = _queries(site)
+    return f"{site.units:,}" if queries == 1 else f"{site.units:,} groups of {queries}"
+
+
+def _queries(site: Site) -> int:
+    """Return how many query heads one unit has."""
+    return site.width // min(producer.rows for producer in site.producers)
+
+
+def _remarks(found: _Found, tokens: int) -> Iterator[str]:
+    anatomy = found.anatomy
+    prunable, total = anatomy.prunable_parameters, anatomy.total_parameters
+    yield (
+        f"{anatomy.units:,} units. {prunable:,} of {total:,} parameters are prunable ({prunable / total:.1%}). "
+        f"{anatomy.macs(tokens) / 1e9:.2f} G MACs for an input of {tokens} tokens."
+    )
+    if any(_queries(site) > 1 for site in anatomy.sites if site.kind == "heads"):
+        yield "The query heads of a group share one key and one value, so a group leaves as a whole, as one unit."
+    if found.encoder is not None:
+        yield f"From its public configuration, without its weights. Their licence: {found.encoder.licence}."
+    yield from anatomy.notes
