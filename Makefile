@@ -7,8 +7,10 @@ TORCH ?= $(shell nvidia-smi -L >/dev/null 2>&1 || echo torch==2.13.0)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := build/demo
+# The oldest transformers and timm that pyproject.toml admits, in a folder of their own beside .venv's newest ones.
+OLDEST := build/oldest
 
-.PHONY: demo test lint format docs clean
+.PHONY: demo test test-versions lint format docs clean
 
 demo: $(INSTALLED)
 	test -e $(DEMO) || $(BIN)/pliant rank demo:text --data demo:text --out $(DEMO) \
@@ -18,6 +20,11 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/pytest
+
+# What every family must prove, with the oldest releases of its libraries; `make test` has the newest.
+test-versions: $(OLDEST)/.installed
+	PYTHONPATH=$(OLDEST) $(BIN)/python tests/oldest.py --check
+	PYTHONPATH=$(OLDEST) $(BIN)/pytest tests/contracts tests/families
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check
@@ -36,6 +43,11 @@ docs: $(INSTALLED)
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
 	find src tests docs -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(OLDEST)/.installed: $(INSTALLED) tests/oldest.py
+	rm -rf $(OLDEST)
+	$(BIN)/pip install --quiet --no-deps --target $(OLDEST) $$($(BIN)/python tests/oldest.py)
+	@touch $@
 
 $(INSTALLED): pyproject.toml
 	@echo "Installing into .venv; the first time takes a few minutes."
