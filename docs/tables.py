@@ -122,9 +122,40 @@ def switching() -> str:
     return _rows(["switching", "median", "99th percentile"], rows) + f"\n\n{weight}"
 
 
+def families() -> str:
+    """Every family: its models, what can leave their layers, and what a user should know."""
+    from pliant.families import FAMILIES
+
+    rows = []
+    for family in FAMILIES:
+        parts = {"heads": [layout.heads for layout in family.layouts]}
+        parts["neurons"] = [layout.neurons for layout in family.layouts]
+        units = [kind for kind, of_layouts in parts.items() if any(of_layouts)]
+        whole = [kind for kind in units if any(part and part.sublayer for part in parts[kind])]
+        notes = dict.fromkeys(layout.note for layout in family.layouts if layout.note)
+        sublayers = " and ".join("attention" if kind == "heads" else "MLP" for kind in whole)
+        rows.append([family.name, family.members, " and ".join(units), sublayers or "–", family.pooling, " ".join(notes)])
+    return _rows(["family", "models", "units", "can go as a whole", "pooling", "worth knowing"], rows)
+
+
+def zoo() -> str:
+    """Every named encoder with its sizes."""
+    from pliant.cli.zoo import COLUMNS, cells, described
+
+    rows = []
+    for encoder, sizes in described():
+        # A table with holes would be taken for what the encoders are.
+        if isinstance(sizes, str):
+            raise SystemExit(sizes)
+        rows.append([f"`{encoder.name}`", *(cell.replace("\N{NO-BREAK SPACE}", " ") for cell in cells(encoder, sizes))])
+    return _rows(["encoder", *COLUMNS], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "layout": layout,
     "kept": kept,
+    "families": families,
+    "zoo": zoo,
     "cosine-docstrings": lambda: _against("docstrings", "cosine"),
     "cosine-glosses": lambda: _against("glosses", "cosine"),
     "ndcg-docstrings": lambda: _against("docstrings", "ndcg_slim_queries"),
