@@ -128,13 +128,17 @@ def families() -> str:
 
     rows = []
     for family in FAMILIES:
-        parts = {"heads": [layout.heads for layout in family.layouts]}
-        parts["neurons"] = [layout.neurons for layout in family.layouts]
-        units = [kind for kind, of_layouts in parts.items() if any(of_layouts)]
-        whole = [kind for kind in units if any(part and part.sublayer for part in parts[kind])]
+        heads = [layout.heads for layout in family.layouts if layout.heads]
+        neurons = [layout.neurons for layout in family.layouts if layout.neurons]
+        units = [kind for kind, parts in (("heads", heads), ("neurons", neurons)) if parts]
+        whole = [
+            sublayer
+            for sublayer, parts in (("attention", heads), ("MLP", neurons))
+            if any(part.sublayer for part in parts)
+        ]
         notes = dict.fromkeys(layout.note for layout in family.layouts if layout.note)
-        sublayers = " and ".join("attention" if kind == "heads" else "MLP" for kind in whole)
-        rows.append([family.name, family.members, " and ".join(units), sublayers or "–", family.pooling, " ".join(notes)])
+        cut = [" and ".join(units), " and ".join(whole) or "–"]
+        rows.append([family.name, family.members, *cut, family.pooling, " ".join(notes)])
     return _rows(["family", "models", "units", "can go as a whole", "pooling", "worth knowing"], rows)
 
 
