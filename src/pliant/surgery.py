@@ -31,12 +31,14 @@ class Slot(NamedTuple):
 
 
 def slots(site: Site) -> Iterator[Slot]:
-    """Yield the tensors that hold a site's units: producer rows and biases, consumer columns."""
+    """Yield the tensors that hold a site's units: producer rows and biases, consumer columns, columns of tables."""
     for producer in site.producers:
         yield Slot(f"{producer.module}.weight", 0, producer.rows, producer.parts)
         if producer.bias:
             yield Slot(f"{producer.module}.bias", 0, producer.rows, producer.parts)
     yield Slot(f"{site.consumer}.weight", 1, site.width)
+    for table in site.tables:
+        yield Slot(table.parameter, 1, 1)
 
 
 def entries(order: Tensor, per_unit: int, parts: int = 1) -> Tensor:
