@@ -19,4 +19,4 @@ GATED = replace(
     passive=_AROUND | {"mlp.act_fn"},
 )
 
-FAMILY = Family("dinov2", "DINOv2 ViT-S, B, L and g", (PLAIN, GATED), "cls", vit.surroundings)
+FAMILY = Family("dinov2", "DINOv2 ViT-S, B, L and g", (PLAIN, GATED), "cls", vit.surroundings, "pooled+tokens")
