@@ -238,6 +238,8 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", "x")
     assert ".png" in complaint(lambda: images(tmp_path))
     assert "is a file" in complaint(lambda: images(path))
+    for name in (tmp_path / "nowhere", "demo:text", " "):
+        assert "Give a folder of images, or demo:vision." in complaint(lambda name=name: images(name))
 
 
 @given(st.integers(0, 60), st.integers(1, 30), st.integers(0, 2**32))
