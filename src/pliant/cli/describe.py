@@ -15,7 +15,9 @@ from pliant.families import describe as describe_model
 
 
 def describe(
-    model: Annotated[str, typer.Argument(help="A checkpoint's directory, a Hugging Face name, or demo:text.")],
+    model: Annotated[
+        str, typer.Argument(help="A checkpoint's directory, a Hugging Face name, demo:text or demo:vision.")
+    ],
     tokens: Annotated[int | None, typer.Option(help="Input length that MACs are stated at.")] = None,
     as_json: Json = False,
 ) -> None:
