@@ -230,7 +230,7 @@ def test_images_are_found_sorted(tmp_path: Path) -> None:
     for name in ("b/2.PNG", "b/1.jpeg", "a.webp", "c.gif", "c.tiff"):
         write(tmp_path / name, b"")
     write(tmp_path / "readme.txt", "no image")
-    found = [path.relative_to(tmp_path).as_posix() for path in images(tmp_path)]
+    found = [Path(str(path)).relative_to(tmp_path).as_posix() for path in images(tmp_path)]
     assert found == ["a.webp", "b/1.jpeg", "b/2.PNG", "c.gif", "c.tiff"]
 
 

@@ -236,8 +236,8 @@ class Sized:
 def test_another_image_size_keeps_the_processors_proportions(own: dict[str, object], asked: dict[str, object]) -> None:
     processor = Sized(**own)
     image = pil.new("RGB", (2, 2))
-    assert ImageBatches([image], processor, image_size=16)[0] == asked  # pyright: ignore[reportArgumentType]
-    assert ImageBatches([image], processor)[0] == {}  # pyright: ignore[reportArgumentType]
+    assert ImageBatches([image], processor, image_size=16)[0] == asked
+    assert ImageBatches([image], processor)[0] == {}
 
 
 def test_image_sizes_that_can_not_be(tmp_path: Path) -> None:

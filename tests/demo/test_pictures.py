@@ -1,6 +1,7 @@
 import gzip
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy
 import pytest
@@ -10,6 +11,9 @@ from pliant.data import images
 from pliant.demo import drawings, pictures
 from pliant.errors import MissingExtraError
 from pliant.loaders import open_rgb
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 pil = pytest.importorskip("PIL.Image")
 
@@ -32,8 +36,8 @@ def idx(path: Path, header: int, values: numpy.ndarray) -> None:
         file.write(bytes(header) + values.astype(numpy.uint8).tobytes())
 
 
-def pixels(image: object) -> bytes:
-    assert isinstance(image, pil.Image)
+def pixels(image: "Path | Image") -> bytes:
+    assert not isinstance(image, Path)
     return image.tobytes()
 
 
