@@ -230,7 +230,7 @@ def test_images_are_found_sorted(tmp_path: Path) -> None:
     for name in ("b/2.PNG", "b/1.jpeg", "a.webp", "c.gif", "c.tiff"):
         write(tmp_path / name, b"")
     write(tmp_path / "readme.txt", "no image")
-    found = [path.relative_to(tmp_path).as_posix() for path in images(tmp_path)]
+    found = [Path(str(path)).relative_to(tmp_path).as_posix() for path in images(tmp_path)]
     assert found == ["a.webp", "b/1.jpeg", "b/2.PNG", "c.gif", "c.tiff"]
 
 
@@ -238,6 +238,8 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", "x")
     assert ".png" in complaint(lambda: images(tmp_path))
     assert "is a file" in complaint(lambda: images(path))
+    for name in (tmp_path / "nowhere", "demo:text", " "):
+        assert "Give a folder of images, or demo:vision." in complaint(lambda name=name: images(name))
 
 
 @given(st.integers(0, 60), st.integers(1, 30), st.integers(0, 2**32))

@@ -197,6 +197,57 @@ def test_image_batches_refuse(tmp_path: Path) -> None:
         ImageBatches([tmp_path / "gone.png"], processor)[0]
 
 
+def test_images_in_memory_are_batched_like_files(tmp_path: Path) -> None:
+    clear = pil.new("RGBA", (2, 2), (255, 0, 0, 0))
+    clear.save(tmp_path / "clear.png")
+    (batch,) = ImageBatches([clear, tmp_path / "clear.png", pil.new("L", (2, 2), 7)], processor)
+    assert batch["pixel_values"].tolist() == [[255] * 3, [255] * 3, [7] * 3]
+    # It is the caller's still.
+    assert clear.getpixel((0, 0)) == (255, 0, 0, 0)
+
+
+class Sized:
+    """A processor that says what it was called with."""
+
+    def __init__(self, **own: object) -> None:
+        vars(self).update(own)
+
+    def __call__(self, **options: object) -> dict[str, object]:
+        return {name: value for name, value in options.items() if name not in ("images", "return_tensors")}
+
+
+@pytest.mark.parametrize(
+    ("own", "asked"),
+    [
+        ({"size": {"height": 32, "width": 48}}, {"size": {"height": 16, "width": 24}}),
+        ({"size": {"shortest_edge": 32, "longest_edge": None}}, {"size": {"shortest_edge": 16}}),
+        (
+            {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}, "do_center_crop": True},
+            {"size": {"shortest_edge": 18}, "crop_size": {"height": 16, "width": 16}},
+        ),
+        (
+            {"size": {"height": 32, "width": 32}, "crop_size": {"height": 8, "width": 8}, "do_center_crop": False},
+            {"size": {"height": 16, "width": 16}, "crop_size": {"height": 4, "width": 4}},
+        ),
+        ({"size": {"height": 32, "width": 32}, "crop_size": None}, {"size": {"height": 16, "width": 16}}),
+    ],
+    ids=["both sides", "shortest edge", "cropped", "not cropped", "no crop"],
+)
+def test_another_image_size_keeps_the_processors_proportions(own: dict[str, object], asked: dict[str, object]) -> None:
+    processor = Sized(**own)
+    image = pil.new("RGB", (2, 2))
+    assert ImageBatches([image], processor, image_size=16)[0] == asked
+    assert ImageBatches([image], processor)[0] == {}
+
+
+def test_image_sizes_that_can_not_be(tmp_path: Path) -> None:
+    image = pil.new("RGB", (2, 2))
+    with pytest.raises(InputError, match="image_size is 0"):
+        ImageBatches([image], processor, image_size=0)
+    with pytest.raises(InputError, match="no image size that can be changed"):
+        ImageBatches([image], processor, image_size=16)
+
+
 def test_missing_pillow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(MissingExtraError, match=r"pliant\[eval\]"):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.errors import InputError
-from pliant.objectives import Callback, Distillation, objective_of, task_loss
+from pliant.objectives import OBJECTIVES, Callback, DenseDistillation, Distillation, objective_of, task_loss
 
 BATCH = {"attention_mask": torch.tensor([[1, 1, 0], [1, 0, 0]])}
 
@@ -34,9 +34,11 @@ def test_the_loss_is_one_minus_the_cosine(degrees: float) -> None:
     assert loss.item() == pytest.approx(1 - math.cos(angle), abs=1e-6)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean", "last", "tokens"])
-def test_padding_never_counts(pooling: str) -> None:
-    objective, spoilt = Distillation(pooling), outputs()
+@pytest.mark.parametrize(
+    "objective", [*map(Distillation, ("cls", "mean", "last", "tokens")), DenseDistillation("mean")], ids=str
+)
+def test_padding_never_counts(objective: Distillation | DenseDistillation) -> None:
+    spoilt = outputs()
     spoilt["last_hidden_state"] = spoilt["last_hidden_state"] + 9 * (1 - BATCH["attention_mask"]).unsqueeze(-1)
     target = objective.target(outputs(), BATCH)
     assert objective.loss(spoilt, target, BATCH).item() == pytest.approx(0, abs=1e-6)
@@ -99,10 +101,45 @@ def test_the_task_loss_is_the_models_own() -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [(None, "distillation of cls"), ("pooled", "distillation of cls"), ("tokens", "distillation of tokens")],
+    [
+        (None, "distillation of cls"),
+        ("pooled", "distillation of cls"),
+        ("tokens", "distillation of tokens"),
+        ("pooled+tokens", "distillation of cls and tokens"),
+    ],
 )
 def test_names(name: str | None, expected: str) -> None:
     assert objective_of(name, "cls").name == expected
+    assert name is None or name in OBJECTIVES
+
+
+def test_tokens_with_tokens_are_tokens() -> None:
+    assert objective_of("pooled+tokens", "tokens") == Distillation("tokens")
+
+
+def test_the_dense_loss_is_the_mean_of_the_embeddings_and_the_tokens() -> None:
+    dense, parts = DenseDistillation("mean"), (Distillation("mean"), Distillation("tokens"))
+    losses = [part.loss(outputs(1), part.target(outputs(), BATCH), BATCH) for part in parts]
+    loss = dense.loss(outputs(1), dense.target(outputs(), BATCH), BATCH)
+    assert loss.item() == pytest.approx((losses[0] + losses[1]).item() / 2)
+    assert losses[0].item() != pytest.approx(losses[1].item(), abs=1e-3)
+
+
+def test_the_dense_probe_weighs_embeddings_and_tokens_as_the_loss_does() -> None:
+    """Over many directions, its squared slope is that of 2 embeddings' projection plus 2/3 of that of 3 tokens'."""
+    mask = BATCH["attention_mask"].bool()
+
+    def slopes(objective: Distillation | DenseDistillation) -> torch.Tensor:
+        total = torch.zeros(2, 3, 4, dtype=torch.float64)
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(500):
+            tokens = outputs()["last_hidden_state"].requires_grad_()
+            probe = objective.probe({"last_hidden_state": tokens}, BATCH, generator)
+            total += torch.autograd.grad(probe, tokens)[0].double() ** 2 / 500
+        return total[mask].sum(dim=-1)
+
+    expected = slopes(Distillation("mean")) + slopes(Distillation("tokens")) * 2 / 3
+    torch.testing.assert_close(slopes(DenseDistillation("mean")), expected, rtol=0.15, atol=1e-4)
 
 
 def test_an_objective_is_taken_as_it_is() -> None:
@@ -112,7 +149,7 @@ def test_an_objective_is_taken_as_it_is() -> None:
 
 
 def test_names_that_are_unknown() -> None:
-    with pytest.raises(InputError, match=r"Unknown objective 'mlm'. Allowed: pooled, tokens, task"):
+    with pytest.raises(InputError, match=r"Unknown objective 'mlm'. Allowed: pooled, tokens, pooled\+tokens, task"):
         objective_of("mlm", "cls")
     with pytest.raises(InputError, match="Unknown objective 5"):
         objective_of(cast(Any, 5), "cls")

@@ -159,6 +159,7 @@ class Anatomy:
         fixed_macs_per_token: Multiply-accumulates outside the sites that grow with the tokens.
         fixed_macs: Multiply-accumulates outside the sites that every input costs.
         notes: What a user should know of it, such as why some heads can't leave; full sentences.
+        objective: What of its outputs is used, so what a ranking should keep: `pooled`, or `pooled+tokens`.
     """
 
     family: str
@@ -169,6 +170,7 @@ class Anatomy:
     fixed_macs_per_token: int = 0
     fixed_macs: int = 0
     notes: tuple[str, ...] = ()
+    objective: str = "pooled"
 
     @property
     def units(self) -> int:

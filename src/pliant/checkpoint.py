@@ -17,7 +17,10 @@ MANIFEST = "pliant.json"
 """The file that makes a directory one of ours."""
 
 DEMO_MODEL = "demo:text"
-"""The name of the model that an installed package carries."""
+"""The name of the text encoder that an installed package carries."""
+
+DEMO_VISION = "demo:vision"
+"""The name of the image encoder that an installed package carries."""
 
 CHECKPOINT_FILES = (".json", ".txt", ".model", ".safetensors", ".md", ".jinja")
 """Suffixes of the files that belong to a checkpoint."""
@@ -66,7 +69,7 @@ class Checkpoint:
 
 
 def open_checkpoint(name: str) -> Checkpoint:
-    """Open a model: a local directory, `demo:text`, or a name on the Hugging Face hub.
+    """Open a model: a local directory, `demo:text`, `demo:vision`, or a name on the Hugging Face hub.
 
     Args:
         name: The directory or name.
@@ -95,7 +98,12 @@ def _directory_of(name: str) -> Path:
         from pliant.demo import model_directory
 
         return model_directory()
-    nowhere = f"No model at {name!r}. Pass a checkpoint's directory, a Hugging Face name, or {DEMO_MODEL}."
+    if name == DEMO_VISION:
+        from pliant.demo import vision_directory
+
+        return vision_directory()
+    demos = f"{DEMO_MODEL} or {DEMO_VISION}"
+    nowhere = f"No model at {name!r}. Pass a checkpoint's directory, a Hugging Face name, {demos}."
     # To pathlib, no name at all is the current directory.
     if not name.strip():
         raise InputError(nowhere)
@@ -127,7 +135,7 @@ def _downloaded(name: str) -> Path:
         reason = str(error).strip().splitlines()[0]
         raise InputError(
             f"No model {name!r}: no such directory here, and the Hugging Face hub gave none ({reason}). "
-            f"Pass a checkpoint's directory, a name on the hub, or {DEMO_MODEL}."
+            f"Pass a checkpoint's directory, a name on the hub, {DEMO_MODEL} or {DEMO_VISION}."
         ) from error
 
 

@@ -4,13 +4,17 @@ import os
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pliant.errors import InputError
 from pliant.loaders import ImageBatches, TextBatches, check_enough
 from pliant.tables import TABLES, lines, open_table
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 __all__ = [
+    "DEMO_IMAGES",
     "DEMO_TEXTS",
     "IMAGE_SUFFIXES",
     "TEXT_SUFFIXES",
@@ -31,6 +35,9 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".ti
 
 DEMO_TEXTS = "demo:text"
 """The path that stands for `pliant.demo.calibration_texts`."""
+
+DEMO_IMAGES = "demo:vision"
+"""The path that stands for `pliant.demo.calibration_images`."""
 
 T = TypeVar("T")
 
@@ -81,16 +88,21 @@ def pairs(path: str | Path, query_column: str, document_column: str) -> Iterator
     return _checked(rows, f"{found} has no row with both {query_column!r} and {document_column!r}. Fill them in.")
 
 
-def images(path: str | Path) -> Iterator[Path]:
-    """Yield the image files of a folder, sub-folders included, sorted by path.
+def images(path: str | Path) -> "Iterator[Path | Image]":
+    """Yield the image files of a folder, sub-folders included, sorted by path, or the images of `demo:vision`.
 
     Args:
-        path: The folder.
+        path: The folder, or `demo:vision`.
 
     Raises:
         InputError: There is no such folder, it can't be read, or it has no image.
+        MissingExtraError: It is `demo:vision`, and Pillow is not installed.
     """
-    found = _existing(path)
+    if str(path) == DEMO_IMAGES:
+        from pliant.demo import calibration_images
+
+        return iter(calibration_images().images)
+    found = _existing(path, f"a folder of images, or {DEMO_IMAGES}")
     if not found.is_dir():
         raise InputError(f"{found} is a file. Give the folder that the images are in.")
     return _checked(_walk(found, IMAGE_SUFFIXES), _none_of(found, IMAGE_SUFFIXES, "images"))
@@ -127,16 +139,14 @@ def sample(items: Iterable[T], count: int, seed: int) -> list[T]:
     return kept
 
 
-def _existing(path: str | Path) -> Path:
+def _existing(path: str | Path, allowed: str = f"a file, a directory, or {DEMO_TEXTS}") -> Path:
     if not str(path).strip():
-        raise InputError(
-            f"The path of the data is {str(path)!r}, which is blank. Give a file, a directory, or {DEMO_TEXTS}."
-        )
+        raise InputError(f"The path of the data is {str(path)!r}, which is blank. Give {allowed}.")
     found = Path(path).expanduser()
     try:
         found.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputError(f"{found} does not exist. Give a file, a directory, or {DEMO_TEXTS}.") from error
+        raise InputError(f"{found} does not exist. Give {allowed}.") from error
     except OSError as error:
         raise InputError(f"{found} can't be read: {error.strerror}. Check its permissions.") from error
     return found

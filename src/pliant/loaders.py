@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,30 +135,34 @@ class ImageBatches:
     Images are turned upright as their camera says and made RGB; what is transparent becomes white.
 
     Args:
-        paths: The image files.
+        images: The image files, or images of Pillow.
         processor: A Hugging Face image processor.
         batch_size: Images in a batch.
+        image_size: Height and width that the model gets, in pixels, in place of the processor's.
         drop_last: Leave out a last batch that isn't full.
 
     Raises:
-        InputError: No paths, fewer than a batch with `drop_last`, a size below 1, or, from a batch, a damaged image.
+        InputError: No images, fewer than a batch with `drop_last`, a size below 1, a processor whose size can't be
+            changed, or, from a batch, a damaged image.
         MissingExtraError: Pillow is not installed.
     """
 
     def __init__(
         self,
-        paths: Sequence[str | Path],
+        images: "Sequence[str | Path | Image]",
         processor: Callable[..., Mapping[str, Any]],
         batch_size: int = 16,
         *,
+        image_size: int | None = None,
         drop_last: bool = False,
     ) -> None:
         """Plan the batches; open nothing yet."""
-        if isinstance(paths, (str, Path)):
-            raise InputError(f"One path, {str(paths)!r}, where a list is needed. For a folder, pass list(images(it)).")
-        self._paths = paths
+        if isinstance(images, (str, Path)):
+            raise InputError(f"One path, {str(images)!r}, where a list is needed. For a folder, pass list(images(it)).")
+        self._images = images
         self._processor = processor
-        self._batches = _partition(len(paths), batch_size, "images", drop_last)
+        self._sizes = {} if image_size is None else _sizes(processor, image_size)
+        self._batches = _partition(len(images), batch_size, "images", drop_last)
 
     def __len__(self) -> int:
         """Return the number of batches."""
@@ -169,15 +174,28 @@ class ImageBatches:
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         """Return one batch: the processor's tensors by name, `pixel_values` `[batch, 3, height, width]` above all."""
-        opened = [open_rgb(Path(self._paths[position])) for position in self._batches[index]]
-        return dict(self._processor(images=opened, return_tensors="pt"))
+        opened = [open_rgb(self._images[position]) for position in self._batches[index]]
+        return dict(self._processor(images=opened, return_tensors="pt", **self._sizes))
 
 
-def open_rgb(path: Path) -> "Image":
-    """Return the image in a file (of an animation, its first), upright, in RGB, on white where it is transparent.
+def _sizes(processor: Any, image_size: int) -> dict[str, dict[str, int]]:
+    """Return what a processor has to be called with for images of another size, in the proportions of its own."""
+    _check_positive(image_size, "image_size")
+    names = [name for name in ("size", "crop_size") if getattr(processor, name, None)]
+    own = {name: {key: side for key, side in dict(getattr(processor, name)).items() if side} for name in names}
+    crops = getattr(processor, "do_center_crop", False) and "crop_size" in own
+    final = own.get("crop_size" if crops else "size", {})
+    side = final.get("height", final.get("shortest_edge"))
+    if side is None:
+        raise InputError(f"A {type(processor).__name__} has no image size that can be changed. Leave it as it is.")
+    return {name: {key: round(value * image_size / side) for key, value in own[name].items()} for name in names}
+
+
+def open_rgb(source: "str | Path | Image") -> "Image":
+    """Return an image (of an animation, its first), upright, in RGB, on white where it is transparent.
 
     Args:
-        path: The image file.
+        source: The image file, or an image of Pillow.
 
     Raises:
         InputError: The file can't be read, or is no image that Pillow knows.
@@ -188,7 +206,7 @@ def open_rgb(path: Path) -> "Image":
     except ImportError as error:
         raise MissingExtraError("Reading images", "eval") from error
     try:
-        with Image.open(path) as opened:
+        with nullcontext(source) if isinstance(source, Image.Image) else Image.open(source) as opened:
             image = ImageOps.exif_transpose(opened)
             if image.mode.startswith("I;16"):
                 # Pillow would clip 16-bit grey to its lowest 256 values.
@@ -199,7 +217,7 @@ def open_rgb(path: Path) -> "Image":
             return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
     # What Pillow raises for damaged files, by format.
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path} can't be read as an image: {error}. Repair it or take it out.") from error
+        raise InputError(f"{source} can't be read as an image: {error}. Repair it or take it out.") from error
 
 
 def _partition(

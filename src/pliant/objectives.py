@@ -7,9 +7,12 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from pliant.batches import Batch, valid_tokens
+from pliant.batches import Batch, size, valid_tokens
 from pliant.errors import InputError
 from pliant.pooling import check_pooling, pool
+
+Target = Tensor | tuple[Tensor, ...] | None
+"""What a loss compares with."""
 
 
 @runtime_checkable
@@ -21,11 +24,11 @@ class Objective(Protocol):
         """A short name for provenance."""
         ...
 
-    def target(self, outputs: Any, batch: Batch) -> Tensor | None:
+    def target(self, outputs: Any, batch: Batch) -> Target:
         """Return what the loss compares with, from the full model's outputs."""
         ...
 
-    def loss(self, outputs: Any, target: Tensor | None, batch: Batch) -> Tensor:
+    def loss(self, outputs: Any, target: Target, batch: Batch) -> Tensor:
         """Return the scalar loss of a dimmed model's outputs."""
         ...
 
@@ -57,9 +60,9 @@ class Distillation:
         """Return the full model's normalised embeddings `[inputs or valid tokens, width]`."""
         return self._embeddings(outputs, batch)
 
-    def loss(self, outputs: Any, target: Tensor | None, batch: Batch) -> Tensor:
+    def loss(self, outputs: Any, target: Target, batch: Batch) -> Tensor:
         """Return one minus the mean cosine."""
-        assert target is not None
+        assert isinstance(target, Tensor)
         return 1 - (self._embeddings(outputs, batch) * target).sum(dim=-1).mean()
 
     def probe(self, outputs: Any, batch: Batch, generator: torch.Generator) -> Tensor:
@@ -73,6 +76,47 @@ class Distillation:
         if pooled.dim() == 3:
             pooled = pooled[valid_tokens(batch, pooled)]
         return nn.functional.normalize(pooled.float(), dim=-1)
+
+
+@dataclass(frozen=True)
+class DenseDistillation:
+    """Mean of the cosine distances to the full model's embedding and to its token outputs, where both are used.
+
+    Args:
+        pooling: One of `pliant.pooling.POOLINGS`, for the embedding.
+    """
+
+    pooling: str
+
+    @property
+    def name(self) -> str:
+        """A short name for provenance."""
+        return f"distillation of {self.pooling} and tokens"
+
+    @property
+    def _parts(self) -> tuple[Distillation, Distillation]:
+        return Distillation(self.pooling), Distillation("tokens")
+
+    def target(self, outputs: Any, batch: Batch) -> tuple[Tensor, ...]:
+        """Return the full model's normalised embeddings `[inputs, width]` and token outputs `[valid tokens, width]`."""
+        return tuple(part.target(outputs, batch) for part in self._parts)
+
+    def loss(self, outputs: Any, target: Target, batch: Batch) -> Tensor:
+        """Return the mean of the two losses."""
+        assert isinstance(target, tuple)
+        losses = [part.loss(outputs, full, batch) for part, full in zip(self._parts, target, strict=True)]
+        return sum(losses, losses[0].new_zeros(())) / len(losses)
+
+    def probe(self, outputs: Any, batch: Batch, generator: torch.Generator) -> Tensor:
+        """Return a random projection of both, weighted as in the loss.
+
+        The loss averages over the inputs there and over their tokens here. Squared gradients do the same when each of
+        the projected vectors is weighted by the root of its share.
+        """
+        weighted = [
+            part.probe(outputs, batch, generator) / len(part.target(outputs, batch)) ** 0.5 for part in self._parts
+        ]
+        return sum(weighted, weighted[0].new_zeros(())) * size(batch) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -93,7 +137,7 @@ class Callback:
     def target(self, outputs: Any, batch: Batch) -> None:
         """Return nothing: the loss doesn't compare with the full model."""
 
-    def loss(self, outputs: Any, target: Tensor | None, batch: Batch) -> Tensor:
+    def loss(self, outputs: Any, target: Target, batch: Batch) -> Tensor:
         """Return the function's loss."""
         loss = self.function(outputs, batch)
         if not isinstance(loss, Tensor) or loss.dim():
@@ -117,11 +161,16 @@ def task_loss(outputs: Any, batch: Batch) -> Tensor:
     return loss
 
 
+OBJECTIVES = ("pooled", "tokens", "pooled+tokens")
+"""The names of the objectives that compare with the full model's outputs."""
+
+
 def objective_of(objective: str | Objective | Callable[[Any, Batch], Tensor] | None, pooling: str) -> Objective:
     """Return the objective that a user named.
 
     Args:
-        objective: `pooled` (or None), `tokens`, `task`, a callable of outputs and batch, or an `Objective`.
+        objective: `pooled` (or None), `tokens`, `pooled+tokens`, `task`, a callable of outputs and batch, or an
+            `Objective`.
         pooling: The pooling whose embedding `pooled` distils.
 
     Raises:
@@ -132,10 +181,14 @@ def objective_of(objective: str | Objective | Callable[[Any, Batch], Tensor] | N
         return Distillation(pooling)
     if objective == "tokens":
         return Distillation("tokens")
+    if objective == "pooled+tokens":
+        return Distillation(pooling) if pooling == "tokens" else DenseDistillation(pooling)
     if objective == "task":
         return Callback(task_loss)
     if isinstance(objective, Objective):
         return objective
     if not callable(objective):
-        raise InputError(f"Unknown objective {objective!r}. Allowed: pooled, tokens, task, or a callable.")
+        raise InputError(
+            f"Unknown objective {objective!r}. Allowed: pooled, tokens, pooled+tokens, task, or a callable."
+        )
     return Callback(objective)

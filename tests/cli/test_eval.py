@@ -12,6 +12,8 @@ from cli.specimens import inputs, sentences, tree
 from transformers import AutoModel
 
 import pliant as library
+from pliant.checkpoint import open_checkpoint
+from pliant.data import ImageBatches
 from pliant.evaluation import Curve
 
 Run = Callable[..., Any]
@@ -79,6 +81,16 @@ def test_images(pliant: Run, refused: Refused, vision_model: Path, pictures: Pat
     first, second = (Curve.from_json(curve) for curve in json.loads(result.out)["curves"])
     assert first.points[0].cosine == pytest.approx(1)
     assert first.points[1].cosine != second.points[1].cosine
+    loaded = library.load(elastic)
+    paths = sorted(pictures.rglob("*.png"))
+    batch = ImageBatches(paths, open_checkpoint(str(elastic)).preprocessor())[0]
+    full, half = (loaded.at(sparsity=size)(**batch).last_hidden_state for size in (0.0, 0.5))
+    token_cosine = torch.cosine_similarity(full, half, dim=-1).mean().item()
+    assert first.points[1].token_cosine == pytest.approx(token_cosine, abs=1e-5)
+    assert (first.points[0].token_cosine, first.full_ndcg) == (pytest.approx(1), None)
+    shown, page = pliant(*command, "--report", tmp_path / "page.html"), tmp_path / "page.html"
+    assert "tokens" in shown.out and "token outputs" in page.read_text("utf-8")
+    assert "--image-size 0 is too small" in refused(*command, "--image-size", 0)
     assert "model of texts" in refused(*command, "--query-column", "a", "--document-column", "b")
     damaged = pictures / "0.png"
     damaged.write_bytes(b"no image")

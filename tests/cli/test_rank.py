@@ -173,7 +173,8 @@ def test_data_that_is_elsewhere_or_of_another_kind(
     assert "has no text files" in refused("rank", model, "--data", pictures, *out)
     assert "is a file. Give the folder" in refused("rank", vision_model, "--data", texts, *out)
     assert "has no images" in refused("rank", vision_model, "--data", model, *out)
-    assert "12 images do not fill one batch of 16" in refused("rank", vision_model, "--data", pictures, *out)
+    too_many = ("--batch-size", 16)
+    assert "12 images do not fill one batch of 16" in refused("rank", vision_model, "--data", pictures, *out, *too_many)
 
 
 def test_a_corrupt_image(refused: Refused, vision_model: Path, pictures: Path, tmp_path: Path) -> None:
@@ -296,3 +297,31 @@ def test_two_rankings_into_one_place(refused: Refused, model: Path, texts: Path,
         assert "Another ranking" in refused("rank", model, "--data", texts, "--out", tmp_path / "e", "--steps", 1)
     finally:
         os.close(other)
+
+
+def test_what_a_ranking_should_keep(pliant: Run, refused: Refused, vision_model: Path, pictures: Path) -> None:
+    command = ("rank", vision_model, "--data", pictures, "--batch-size", 4, "--steps", 1, "--json")
+    names = {}
+    for objective in ((), ("--objective", "pooled+tokens"), ("--objective", "tokens")):
+        out = pictures.with_name("-".join(("out", *objective)))
+        found = json.loads(pliant(*command, "--out", out, *objective).out)
+        names[objective[1:]] = (found["objective"], found.get("objective_wanted"))
+    assert names == {
+        (): ("distillation of cls", None),
+        ("pooled+tokens",): ("distillation of cls and tokens", "pooled+tokens"),
+        ("tokens",): ("distillation of tokens", "tokens"),
+    }
+    wrong = refused(*command, "--out", pictures.with_name("new"), "--objective", "task")
+    assert "Unknown --objective 'task'. Allowed: pooled, tokens, pooled+tokens" in wrong
+
+
+def test_image_sizes(
+    pliant: Run, refused: Refused, vision_model: Path, pictures: Path, model: Path, texts: Path
+) -> None:
+    command = ("rank", vision_model, "--data", pictures, "--batch-size", 4, "--steps", 1)
+    out = ("--out", pictures.with_name("out"))
+    # This ViT's positions are for images of 24 pixels.
+    assert "can't take the calibration batch" in refused(*command, *out, "--image-size", 16)
+    assert "--image-size 0 is too small" in refused(*command, *out, "--image-size", 0)
+    assert "reads texts" in refused("rank", model, "--data", texts, *out, "--image-size", 16)
+    assert pliant(*command, *out, "--image-size", 24).status == 0

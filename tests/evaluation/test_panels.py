@@ -2,6 +2,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from evaluation.curves import with_tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,3 +83,14 @@ def test_crowded_axis_labels_are_left_out_but_not_the_ends() -> None:
 def test_long_names_end_in_an_ellipsis() -> None:
     assert shorten("soft-mask") == "soft-mask"
     assert shorten("a-ranker-with-a-very-long-name") == "a-ranker-with-a-ver…"
+
+
+def test_token_outputs_are_a_second_line(make_curve: Callable[..., Curve]) -> None:
+    (cosine,) = panels([with_tokens(make_curve(retrieval=False)), make_curve("fisher", retrieval=False)])
+    assert [(line.label, line.role) for line in cosine.lines] == [
+        ("fisher", "other"),
+        ("token outputs", "second"),
+        ("soft-mask", "main"),
+    ]
+    assert cosine.lines[1].points == tuple((size, 1 - size) for size in (0.0, 0.3, 0.5, 0.625))
+    assert "token outputs" in cosine.note

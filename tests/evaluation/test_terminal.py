@@ -1,6 +1,7 @@
 import io
 from collections.abc import Callable, Sequence
 
+from evaluation.curves import with_tokens
 from rich.console import Console
 
 from pliant.evaluation.curve import Curve
@@ -44,3 +45,12 @@ def test_without_a_task_there_are_no_ndcg_columns(make_curve: Callable[..., Curv
 def test_names_are_not_markup(make_curve: Callable[..., Curve]) -> None:
     text = "".join(lines_of([make_curve(model="a[red]b"), make_curve("[bold]x", model="a[red]b")]))
     assert "a[red]b" in text
+
+
+def test_tokens_have_a_column_where_they_were_measured(make_curve: Callable[..., Curve]) -> None:
+    curves = [with_tokens(make_curve(retrieval=False)), with_tokens(make_curve("fisher", 2.0, retrieval=False))]
+    row = next(line for line in lines_of(curves[:1]) if " 50 % " in line)
+    assert row.split()[-3:] == ["0.921", "0.836", "0.500"]
+    assert any("tokens" in line for line in lines_of(curves[:1]))
+    row = next(line for line in lines_of(curves) if " 50 % " in line)
+    assert row.split()[-3:] == ["0.921", "0.500", "0.843"]

@@ -12,7 +12,7 @@ from torch import Tensor
 from pliant.errors import InputError
 from pliant.families import describe
 from pliant.gates import frozen
-from pliant.objectives import Callback, Distillation
+from pliant.objectives import Callback, Distillation, Target
 from pliant.rankers.calibration import Calibration, Stream, rest_values, unit_costs
 from pliant.rankers.soft_mask import Search, SoftMask, standardised_log
 from pliant.ranking import Rest
@@ -117,7 +117,7 @@ def test_judged_on_held_out_inputs_only() -> None:
     judged: list[Tensor] = []
 
     class Watching(Distillation):
-        def loss(self, outputs: Any, target: Tensor | None, batch: Any) -> Tensor:
+        def loss(self, outputs: Any, target: Target, batch: Any) -> Tensor:
             is_held_out = any(torch.equal(batch["input_ids"], kept["input_ids"]) for kept in held_out)
             assert is_held_out != torch.is_grad_enabled()
             if is_held_out:

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from pliant.checkpoint import Checkpoint
 from pliant.cli.console import check_positive
 from pliant.data import ImageBatches, TextBatches, check_enough, images, sample, texts
+from pliant.errors import InputError
+
+# An image is hundreds of tokens, most texts are a few dozen.
+_BATCH_SIZES = {"text": 16, "image": 8}
 
 
 @dataclass(frozen=True)
@@ -12,27 +16,30 @@ class CalibrationData:
     """Where calibration inputs come from, and how they are batched.
 
     Args:
-        path: Text file, table, directory or image folder, or `demo:text`.
+        path: Text file, table, directory or image folder, `demo:text` or `demo:vision`.
         column: The column of a table.
         inputs: At most so many inputs, drawn at random.
-        batch_size: Inputs in a batch.
+        batch_size: Inputs in a batch; by default 16 texts or 8 images.
         max_tokens: Longer texts are cut off.
         noise: Share of tokens that are replaced by random ones in every second text.
         seed: Of the draw and the noise.
+        image_size: Height and width of images, in pixels; by default the processor's.
     """
 
     path: str
     column: str | None = None
     inputs: int = 4096
-    batch_size: int = 16
+    batch_size: int | None = None
     max_tokens: int = 96
     noise: float = 0.4
     seed: int = 0
+    image_size: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse sizes below one."""
-        for name in ("inputs", "batch_size", "max_tokens"):
-            check_positive(getattr(self, name), f"--{name.replace('_', '-')}")
+        for name in ("inputs", "batch_size", "max_tokens", "image_size"):
+            if (value := getattr(self, name)) is not None:
+                check_positive(value, f"--{name.replace('_', '-')}")
 
     def batches(self, checkpoint: Checkpoint) -> TextBatches | ImageBatches:
         """Return the batches, made for the model when they are asked for.
@@ -40,14 +47,18 @@ class CalibrationData:
         Raises:
             InputError: The data can't be read, or doesn't fill a batch.
         """
+        batch_size = self.batch_size or _BATCH_SIZES[checkpoint.inputs]
         if checkpoint.inputs == "image":
-            paths = sample(images(self.path), self.inputs, self.seed)
-            check_enough(len(paths), self.batch_size, "images")
-            return ImageBatches(paths, checkpoint.preprocessor(), self.batch_size, drop_last=True)
+            pictures = sample(images(self.path), self.inputs, self.seed)
+            check_enough(len(pictures), batch_size, "images")
+            processor = checkpoint.preprocessor()
+            return ImageBatches(pictures, processor, batch_size, image_size=self.image_size, drop_last=True)
+        if self.image_size is not None:
+            raise InputError(f"--image-size {self.image_size} is for a model of images; {checkpoint.name} reads texts.")
         found = sample(texts(self.path, self.column), self.inputs, self.seed)
-        check_enough(len(found), self.batch_size, "texts")
+        check_enough(len(found), batch_size, "texts")
         longest = min(self.max_tokens, checkpoint.max_tokens)
         tokenizer = checkpoint.preprocessor()
         return TextBatches(
-            found, tokenizer, self.batch_size, longest, drop_last=True, bucket=True, noise=self.noise, seed=self.seed
+            found, tokenizer, batch_size, longest, drop_last=True, bucket=True, noise=self.noise, seed=self.seed
         )

@@ -4,46 +4,56 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pliant.artefacts import load_elastic
 from pliant.batches import Batch
-from pliant.checkpoint import DEMO_MODEL, Checkpoint, open_checkpoint
+from pliant.checkpoint import DEMO_MODEL, DEMO_VISION, Checkpoint, open_checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
-from pliant.data import ImageBatches, TextBatches, images, pairs, sample, texts
+from pliant.data import DEMO_IMAGES, ImageBatches, TextBatches, images, pairs, sample, texts
 from pliant.elastic import Elastic
 from pliant.errors import InputError
 from pliant.evaluation import Curve, Kept, RetrievalTask, check_plot, kept_plot, measure, plot, table, write_report
+from pliant.evaluation.dense import measure_dense
 from pliant.files import check_writable, replacing
 from pliant.rankers.rank import RANKERS
 from pliant.rankers.rank import rank as rank_model
 from pliant.ranking import Ranking
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 TASKS = ("fidelity", "retrieval")
 _SPARSITIES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"
 
 
+# An image takes some hundred times as long as a short text.
+_MOST = {"text": 2000, "image": 200}
+
+
 @dataclass(frozen=True)
 class Inputs:
-    """What is measured: queries and documents, or single inputs.
+    """What is measured: queries and documents, texts, or images.
 
     Args:
         name: What to call it.
         task: Queries and documents; None measures fidelity alone.
-        single: The inputs, where there is no task: texts, or paths of images.
+        texts: The texts, where there is no task.
+        images: The images, for a model of images.
     """
 
     name: str
-    task: RetrievalTask | None
-    single: tuple[str, ...] = ()
+    task: RetrievalTask | None = None
+    texts: tuple[str, ...] = ()
+    images: "tuple[Path | Image, ...]" = ()
 
 
 def evaluate(
     directory: Annotated[Path, typer.Argument(help="An elastic directory.")],
-    data: Annotated[str | None, typer.Option(help="Evaluation inputs: text file, table or folder.")] = None,
+    data: Annotated[str | None, typer.Option(help="Inputs: text file, table or folder; else the demo's.")] = None,
     column: Annotated[str | None, typer.Option(help="Column of a table, to measure fidelity on.")] = None,
     query_column: Annotated[str | None, typer.Option(help="Column of queries, to measure retrieval.")] = None,
     document_column: Annotated[str | None, typer.Option(help="Column of their documents.")] = None,
@@ -51,9 +61,10 @@ def evaluate(
     sparsity: Annotated[str, typer.Option(help="Sizes, with commas.")] = _SPARSITIES,
     against: Annotated[str, typer.Option(help="Other rankers to compare with, with commas.")] = "",
     calibration: Annotated[str | None, typer.Option(help="Data for those rankers; by default what was used.")] = None,
-    inputs: Annotated[int, typer.Option(help="At most so many inputs, drawn at random.")] = 2000,
+    inputs: Annotated[int | None, typer.Option(help="At most so many: by default 2000 texts or 200 images.")] = None,
     batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = 32,
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = 128,
+    image_size: Annotated[int | None, typer.Option(help="Height and width of images, in pixels.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")] = None,
     plot_path: Annotated[Path | None, typer.Option("--plot", help="Write the curve as a PNG.")] = None,
     kept_path: Annotated[Path | None, typer.Option("--kept-plot", help="Write what each layer keeps as a PNG.")] = None,
@@ -64,8 +75,7 @@ def evaluate(
     """Measure what each size keeps, as a table, a plot and a report."""
     sizes = numbers(sparsity, "--sparsity")
     rivals = _rivals(against)
-    for value, option in ((inputs, "--inputs"), (batch_size, "--batch-size"), (max_tokens, "--max-tokens")):
-        check_positive(value, option)
+    _check_sizes(("inputs", inputs), ("batch-size", batch_size), ("max-tokens", max_tokens), ("image-size", image_size))
     _check_outputs((report, json_path), (plot_path, kept_path))
     with progress(quiet or as_json) as advance:
         advance("loading", 0)
@@ -75,7 +85,7 @@ def evaluate(
         elastic = Elastic(checkpoint.model, ranking)
         kept = Kept.of(elastic, sizes)
         name = str(ranking.provenance.get("model", directory))
-        to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, name)
+        to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, image_size, name)
         curves = [to_measure.curve(elastic, str(ranking.provenance.get("ranker", "ranking")), advance)]
         for rival in rivals:
             assert sources is not None
@@ -92,6 +102,12 @@ def evaluate(
         emit({"curves": [curve.to_json() for curve in curves]})
     else:
         show(table(curves), quiet)
+
+
+def _check_sizes(*given: tuple[str, int | None]) -> None:
+    for option, value in given:
+        if value is not None:
+            check_positive(value, f"--{option}")
 
 
 def _check_outputs(files: Iterable[Path | None], plots: Iterable[Path | None]) -> None:
@@ -116,29 +132,41 @@ class _Measurement:
     sizes: tuple[float, ...]
     batch_size: int
     max_tokens: int
+    image_size: int | None
     model: str
 
     def curve(self, elastic: Elastic, ranker: str, report: Report) -> Curve:
         """Measure one elastic model."""
+        names = {"model": self.model, "ranker": ranker, "task_name": self.inputs.name}
+        pooling = self.checkpoint.pooling or elastic.anatomy.pooling
+        if self.inputs.images:
+            return measure_dense(
+                elastic,
+                self.sizes,
+                self._image_batches(),
+                pooling,
+                progress=lambda done: report(f"{ranker}: {done} images", done / len(self.inputs.images)),
+                **names,
+            )
         return measure(
             elastic,
             self.sizes,
             self.inputs.task,
-            self.inputs.single,
-            self._batches(),
-            self.checkpoint.pooling or elastic.anatomy.pooling,
-            model=self.model,
-            ranker=ranker,
-            task_name=self.inputs.name,
+            self.inputs.texts,
+            self._text_batches(),
+            pooling,
             progress=lambda label, fraction: report(f"{ranker}: {label}", fraction),
+            **names,
         )
 
-    def _batches(self) -> Callable[[Sequence[str]], Iterable[Batch]]:
-        preprocessor = self.checkpoint.preprocessor()
-        if self.checkpoint.inputs == "image":
-            return lambda paths: ImageBatches([Path(path) for path in paths], preprocessor, self.batch_size)
+    def _image_batches(self) -> ImageBatches:
+        processor = self.checkpoint.preprocessor()
+        return ImageBatches(self.inputs.images, processor, self.batch_size, image_size=self.image_size)
+
+    def _text_batches(self) -> Callable[[Sequence[str]], Iterable[Batch]]:
+        tokenizer = self.checkpoint.preprocessor()
         longest = min(self.max_tokens, self.checkpoint.max_tokens)
-        return lambda found: TextBatches(found, preprocessor, self.batch_size, longest)
+        return lambda found: TextBatches(found, tokenizer, self.batch_size, longest)
 
 
 def _inputs(
@@ -148,9 +176,10 @@ def _inputs(
     column: str | None,
     columns: tuple[str | None, str | None],
     tasks: str,
-    count: int,
+    wished: int | None,
 ) -> Inputs:
-    """Return what to measure on; the demo model brings its own retrieval task."""
+    """Return what to measure on; the demo models bring their own task, or images."""
+    count = wished or _MOST[checkpoint.inputs]
     wanted = [task.strip() for task in tasks.split(",")]
     unknown = [task for task in wanted if task not in TASKS]
     if unknown:
@@ -160,7 +189,9 @@ def _inputs(
 
         task = docstring_retrieval()
         name = "docstrings of Python's standard library"
-        return Inputs(name, task) if "retrieval" in wanted else Inputs(name, None, task.queries + task.documents)
+        return Inputs(name, task) if "retrieval" in wanted else Inputs(name, texts=task.queries + task.documents)
+    if data is None and ranking.provenance.get("model") == DEMO_VISION:
+        data = DEMO_IMAGES
     if data is None:
         raise InputError("There is nothing to measure on. Pass --data PATH: texts, a table or a folder of images.")
     read_pairs = checkpoint.inputs == "text" and "retrieval" in wanted
@@ -171,8 +202,18 @@ def _inputs(
             "Retrieval needs a model of texts, --query-column and --document-column together, and retrieval in --tasks."
         )
     if checkpoint.inputs == "image":
-        return Inputs(data, None, tuple(str(path) for path in sample(images(data), count, seed=0)))
-    return Inputs(data, None, tuple(sample(texts(data, column), count, seed=0)))
+        return _images(data, count)
+    return Inputs(data, texts=tuple(sample(texts(data, column), count, seed=0)))
+
+
+def _images(data: str, count: int) -> Inputs:
+    """Return images of a folder, or those of the demonstration that are not for calibration."""
+    if data == DEMO_IMAGES:
+        from pliant.demo import evaluation_images
+
+        found = evaluation_images()
+        return Inputs(found.name, images=tuple(sample(found.images, count, seed=0)))
+    return Inputs(data, images=tuple(sample(images(data), count, seed=0)))
 
 
 def _pair_task(data: str, query_column: str, document_column: str, count: int) -> RetrievalTask:
@@ -211,6 +252,7 @@ def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationDa
         source.batches(checkpoint),
         ranker=ranker,
         pooling=ranking.provenance.get("pooling"),
+        objective=ranking.provenance.get("objective_wanted"),
         rest=ranking.rest_kind,
         seed=int(ranking.provenance.get("seed", 0)),
     )

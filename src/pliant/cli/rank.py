@@ -14,8 +14,11 @@ from pliant.artefacts import write_elastic
 from pliant.checkpoint import Checkpoint, open_checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.cli.console import Json, Quiet, Report, emit, progress, show
+from pliant.data import DEMO_IMAGES
+from pliant.demo import calibration_images
 from pliant.errors import InputError
 from pliant.files import refuse_existing
+from pliant.objectives import OBJECTIVES
 from pliant.rankers.rank import PRESETS, RANKERS
 from pliant.rankers.rank import rank as rank_model
 from pliant.rankers.soft_mask import Watch
@@ -25,26 +28,30 @@ _SEARCH = "search.safetensors"
 
 
 def rank(
-    model: Annotated[str, typer.Argument(help="A checkpoint's directory, a Hugging Face name, or demo:text.")],
-    data: Annotated[str, typer.Option(help="Unlabelled inputs: text file, table, folder, or demo:text.")],
+    model: Annotated[
+        str, typer.Argument(help="A checkpoint's directory, a Hugging Face name, demo:text or demo:vision.")
+    ],
+    data: Annotated[str, typer.Option(help="Unlabelled inputs: text file, table, folder, demo:text or demo:vision.")],
     out: Annotated[Path, typer.Option(help="The elastic directory to write.")],
     column: Annotated[str | None, typer.Option(help="Column of a table.")] = None,
     pooling: Annotated[str | None, typer.Option(help="cls, mean, last, pooler or tokens.")] = None,
+    objective: Annotated[str | None, typer.Option(help="What to keep: pooled, tokens or pooled+tokens.")] = None,
     ranker: Annotated[str, typer.Option(help=", ".join(RANKERS))] = "soft-mask",
     rest: Annotated[str, typer.Option(help="What stands in for removed units: mean or zero.")] = "mean",
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "default",
     steps: Annotated[int | None, typer.Option(help="Steps of the search, in place of the preset's.")] = None,
     inputs: Annotated[int, typer.Option(help="At most so many inputs, drawn at random.")] = CalibrationData.inputs,
-    batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = CalibrationData.batch_size,
+    batch_size: Annotated[int | None, typer.Option(help="Inputs in a batch: by default 16 texts or 8 images.")] = None,
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = CalibrationData.max_tokens,
     noise: Annotated[float, typer.Option(help="Share of random tokens in half of the texts.")] = CalibrationData.noise,
+    image_size: Annotated[int | None, typer.Option(help="Height and width of images, in pixels.")] = None,
     seed: Annotated[int, typer.Option(help="One seed gives one ranking.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted ranking.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Rank every neuron and head of a model once, and write an elastic directory that runs at any size."""
-    source = CalibrationData(data, column, inputs, batch_size, max_tokens, noise, seed)
+    source = CalibrationData(data, column, inputs, batch_size, max_tokens, noise, seed, image_size)
     with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
         report("loading", 0)
         checkpoint = open_checkpoint(model)
@@ -57,13 +64,14 @@ def rank(
             pooling=pooling or checkpoint.pooling,
             rest=_rest(rest),
             seed=seed,
+            objective=_objective(objective),
             preset=preset,
             steps=steps,
             checkpoint=unfinished / _SEARCH,
             resume=resume,
             watch=_watch(report, steps or PRESETS.get(preset, PRESETS["default"]).steps),
         )
-        ranking = _with_origin(ranking, checkpoint, source)
+        ranking = _with_origin(ranking, checkpoint, source, objective)
         write_elastic(out, checkpoint, ranking)
     if as_json:
         story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
@@ -140,13 +148,26 @@ def _rest(name: str) -> Rest:
     raise InputError(f"Unknown --rest {name!r}. Allowed: mean, zero.")
 
 
+def _objective(name: str | None) -> str | None:
+    """Refuse here what only the library can take: a loss with labels, or a function."""
+    if name not in (None, *OBJECTIVES):
+        raise InputError(f"Unknown --objective {name!r}. Allowed: {', '.join(OBJECTIVES)}.")
+    return name
+
+
 def _watch(report: Report, steps: int) -> Watch:
     return lambda done, loss: report(f"step {done} of {steps}, loss {loss:.4f}", done / steps)
 
 
-def _with_origin(ranking: Ranking, checkpoint: Checkpoint, source: CalibrationData) -> Ranking:
-    """Return the ranking with a note of the model and the data that it was made from."""
+def _with_origin(ranking: Ranking, checkpoint: Checkpoint, source: CalibrationData, objective: str | None) -> Ranking:
+    """Return the ranking with a note of the model, the data and the wishes that it was made from."""
     data = asdict(source)
     if Path(source.path).exists():
         data["path"] = str(Path(source.path).resolve())
-    return replace(ranking, provenance={**ranking.provenance, "model": checkpoint.name, "calibration": data})
+    origin: dict[str, object] = {"model": checkpoint.name, "calibration": data}
+    if objective is not None:
+        origin["objective_wanted"] = objective
+    if source.path == DEMO_IMAGES:
+        # They depend on what is installed.
+        origin["images"] = calibration_images().name
+    return replace(ranking, provenance={**ranking.provenance, **origin})

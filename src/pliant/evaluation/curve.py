@@ -47,6 +47,7 @@ class Point:
         worst_cosine: 5th percentile of that similarity.
         ndcg_slim_queries: nDCG@10 with queries by the slim and documents by the full model; None without a task.
         ndcg_both_slim: nDCG@10 with both by the slim model; None without a task.
+        token_cosine: Mean cosine similarity to the full model's token outputs; None where they weren't measured.
     """
 
     sparsity: float
@@ -57,6 +58,7 @@ class Point:
     worst_cosine: float
     ndcg_slim_queries: float | None = None
     ndcg_both_slim: float | None = None
+    token_cosine: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,11 @@ class Curve:
     tokens: int
     full_parameters: int
     full_macs: int
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether token outputs were compared too."""
+        return any(point.token_cosine is not None for point in self.points)
 
     def at(self, sparsity: float) -> Point | None:
         """Return the point for which `sparsity` was asked, if there is one."""

@@ -12,7 +12,8 @@ from pliant.pooling import check_pooling, pool
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch dropout off while the block runs; each module's training flag is as before afterwards."""
     # Dropout would make embeddings random; only modules that train are switched, and each back to what it was.
     training = [module for module in model.modules() if module.training]
     for module in training:
@@ -24,14 +25,16 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
             module.training = True
 
 
-def _check_embedding_pooling(pooling: str) -> None:
+def check_embedding_pooling(pooling: str) -> None:
+    """Raise `InputError` unless the pooling gives one embedding per input."""
     if check_pooling(pooling) == "tokens":
         raise InputError(
             "Pooling 'tokens' gives one vector per token, not one embedding per input. Use cls, mean, last or pooler."
         )
 
 
-def _check_embedding(embedding: Tensor, first: int) -> None:
+def check_embedding(embedding: Tensor, first: int) -> None:
+    """Raise `InputError` unless embeddings are `[batch, width]` and finite; the first is of input `first`."""
     if embedding.dim() != 2:
         raise InputError(
             f"The model's result has shape {list(embedding.shape)}; an embedding is [batch, width]. Choose a pooling."
@@ -60,15 +63,15 @@ def embed(
     Raises:
         InputError: There are no batches, the pooling gives no single embedding, or an embedding is not finite.
     """
-    _check_embedding_pooling(pooling)
+    check_embedding_pooling(pooling)
     device = device_of(model)
     embeddings: list[Tensor] = []
     done = 0
-    with _evaluating(model), torch.inference_mode():
+    with evaluating(model), torch.inference_mode():
         for batch in batches:
             inputs = to_device(batch, device)
             embedding = pool(forward(model, inputs), inputs, pooling).float().cpu()
-            _check_embedding(embedding, done)
+            check_embedding(embedding, done)
             embeddings.append(embedding)
             done += size(batch)
             if progress is not None:

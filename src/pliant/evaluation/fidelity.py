@@ -25,6 +25,11 @@ class Fidelity:
     worst: float
 
 
+def similarities(full: Tensor, slim: Tensor) -> Tensor:
+    """Return the cosines of vectors along the last dimension, float64 `[...]`, never above 1 or below -1."""
+    return functional.cosine_similarity(full.double(), slim.double(), dim=-1).clamp(-1, 1)
+
+
 def fidelity(full: Tensor, slim: Tensor) -> Fidelity:
     """Compare two models' embeddings of the same inputs.
 
@@ -45,5 +50,5 @@ def fidelity(full: Tensor, slim: Tensor) -> Fidelity:
             f"Embeddings of shapes {list(full.shape)} and {list(slim.shape)} can't be compared. "
             "Both must be [inputs, width], for the same inputs."
         )
-    cosines = functional.cosine_similarity(full.double(), slim.double(), dim=1).clamp(-1, 1)
+    cosines = similarities(full, slim)
     return Fidelity(cosine=cosines.mean().item(), worst=torch.quantile(cosines, WORST_SHARE).item())

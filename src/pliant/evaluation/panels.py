@@ -98,8 +98,12 @@ def _cosine_panel(curves: Sequence[Curve]) -> Panel:
     ours = curves[0]
     floor = _values(ours, lambda point: point.worst_cosine)
     main = Line(ours.ranker, "main", 0, _values(ours, lambda point: point.cosine), floor)
+    tokens = Line("token outputs", "second", 0, _values(ours, lambda point: point.token_cosine))
     note = "Mean cosine to the full model's embedding. The band reaches down to the worst one in twenty."
-    return _panel("Fidelity", note, [*_others(curves, lambda point: point.cosine), main], 1.0)
+    if tokens.points:
+        note += " Dashed: of token outputs."
+    others = _others(curves, lambda point: point.cosine)
+    return _panel("Fidelity", note, [*others, *([tokens] if tokens.points else []), main], 1.0)
 
 
 def _ndcg_panel(curves: Sequence[Curve], full: float) -> Panel:

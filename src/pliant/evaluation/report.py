@@ -39,6 +39,8 @@ def _tiles(curve: Curve) -> str:
         _tile(_number(point.macs, percent(ratio(point.macs, curve.full_macs))), work),
         _tile(_number(point.cosine, score(point.cosine)), "mean cosine to the full model's embeddings"),
     ]
+    if point.token_cosine is not None:
+        tiles.append(_tile(_number(point.token_cosine, score(point.token_cosine)), "mean cosine to its token outputs"))
     share = ratio(point.ndcg_slim_queries, curve.full_ndcg)
     if share is not None:
         full = f"of nDCG@{NDCG_AT} {score(curve.full_ndcg)}, slim queries against the full index"
@@ -82,6 +84,8 @@ def _numbers_row(curve: Curve, point: Point) -> str:
         cells.append(_scored(point.ndcg_slim_queries))
         cells.append(f"<td>{percent(ratio(point.ndcg_slim_queries, curve.full_ndcg), 1)}</td>")
         cells.append(_scored(point.ndcg_both_slim))
+    if curve.has_tokens:
+        cells.append(_scored(point.token_cosine))
     return _row(_number(point.sparsity, asked(point.sparsity)), cells)
 
 
@@ -90,6 +94,8 @@ def _numbers(curve: Curve) -> str:
     columns += ["Cosine", "Cosine,<br>worst 5&nbsp;%"]
     if curve.full_ndcg is not None:
         columns += [f"nDCG@{NDCG_AT},<br>slim queries", "of full", f"nDCG@{NDCG_AT},<br>both slim"]
+    if curve.has_tokens:
+        columns.append("Cosine,<br>tokens")
     table = _table("numbers", "Numbers by size", columns, [_numbers_row(curve, point) for point in curve.points])
     return _scrolling(table, "Numbers by size")
 
@@ -107,6 +113,8 @@ def _rival_rows(curves: Sequence[Curve], sparsity: float) -> str:
     cells = [_scored(point and point.cosine, kind) for point, kind in zip(found, kinds, strict=True)]
     if curves[0].full_ndcg is not None:
         cells += [_scored(point and point.ndcg_slim_queries, kind) for point, kind in zip(found, kinds, strict=True)]
+    if curves[0].has_tokens:
+        cells += [_scored(point and point.token_cosine, kind) for point, kind in zip(found, kinds, strict=True)]
     return _row(_number(sparsity, asked(sparsity)), cells)
 
 
@@ -115,6 +123,7 @@ def _rivals(curves: Sequence[Curve]) -> str:
     if len(curves) < 2:
         return ""
     measures = ["cosine"] if curves[0].full_ndcg is None else ["cosine", f"nDCG@{NDCG_AT}"]
+    measures += ["tokens"] if curves[0].has_tokens else []
     columns = ["Sparsity", *(f"{escape(curve.ranker)}<br>{measure}" for measure in measures for curve in curves)]
     sparsities = sorted({point.sparsity for curve in curves for point in curve.points})
     table = _table("numbers", "Rankers compared", columns, [_rival_rows(curves, size) for size in sparsities])

@@ -16,6 +16,8 @@ def _columns(curves: Sequence[Curve]) -> list[str]:
     # Beside other rankers there is no room for it on a screen of 80 columns.
     if len(curves) == 1:
         columns.append("worst\n5 %")
+    if curves[0].has_tokens:
+        columns.append("cosine\ntokens")
     if curves[0].full_ndcg is not None:
         columns += ["nDCG\nslim\nquery", "% of\nfull", "nDCG\nboth\nslim"]
     return columns + [f"cosine\n{curve.ranker}" for curve in curves[1:]]
@@ -25,6 +27,8 @@ def _cells(curves: Sequence[Curve], point: Point) -> list[str]:
     cells = [asked(point.sparsity), quantity(point.parameters), quantity(point.macs), score(point.cosine)]
     if len(curves) == 1:
         cells.append(score(point.worst_cosine))
+    if curves[0].has_tokens:
+        cells.append(score(point.token_cosine))
     full = curves[0].full_ndcg
     if full is not None:
         kept = percent(ratio(point.ndcg_slim_queries, full), 1).rstrip("%").strip()

@@ -25,5 +25,10 @@ GATED = replace(
 )
 
 FAMILY = Family(
-    "dinov2", "DINOv2 ViT-S, B, L and g, with and without registers", (PLAIN, GATED), "cls", vit.surroundings
+    "dinov2",
+    "DINOv2 ViT-S, B, L and g, with and without registers",
+    (PLAIN, GATED),
+    "cls",
+    vit.surroundings,
+    "pooled+tokens",
 )

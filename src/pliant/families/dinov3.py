@@ -29,4 +29,4 @@ def surroundings(model: nn.Module, layers: tuple[str, ...]) -> Surroundings:
     return vit.around(model, layers, height * width)
 
 
-FAMILY = Family("dinov3", "DINOv3 ViT-S, S+, B, L, H+ and 7B", (PLAIN, GATED), "cls", surroundings)
+FAMILY = Family("dinov3", "DINOv3 ViT-S, S+, B, L, H+ and 7B", (PLAIN, GATED), "cls", surroundings, "pooled+tokens")

@@ -131,6 +131,7 @@ class Family:
         layouts: The layouts that its layers may have.
         pooling: The family's usual pooling.
         surroundings: Looks at a model and the paths of its layers.
+        objective: What of the outputs is used: the embedding (`pooled`), or its tokens as well (`pooled+tokens`).
     """
 
     name: str
@@ -138,6 +139,7 @@ class Family:
     layouts: tuple[Layout, ...]
     pooling: str
     surroundings: Callable[[nn.Module, tuple[str, ...]], Surroundings]
+    objective: str = "pooled"
 
     @property
     def layers(self) -> frozenset[str]:

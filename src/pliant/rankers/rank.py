@@ -67,8 +67,9 @@ def rank(
             `tokens` for every token's output; by default the family's.
         rest: What stands in for removed units: their `mean` activation, or `zero`.
         seed: One seed gives one ranking on one machine.
-        objective: `pooled` (keep the embedding), `tokens`, `task` (the model's own loss, with labels in the batches),
-            or a function of the model's outputs and the batch that returns a scalar loss.
+        objective: `pooled` (keep the embedding), `tokens`, `pooled+tokens` (both), `task` (the model's own loss, with
+            labels in the batches), or a function of the model's outputs and the batch that returns a scalar loss; by
+            default the family's.
         preset: `default`, or `fast` for a rougher ranking in a third of the time.
         steps: Steps of the search, in place of the preset's.
         settings: All settings of the search, in place of the preset's.
@@ -91,7 +92,7 @@ def rank(
     seed = _whole(seed, "seed")
     chosen = _settings(ranker, preset, None if steps is None else _whole(steps, "steps"), settings)
     anatomy = describe(model)
-    goal = objective_of(objective, pooling or anatomy.pooling)
+    goal = objective_of(objective or anatomy.objective, pooling or anatomy.pooling)
     stream = Stream(batches)
     device = device_of(model)
     about: dict[str, Any] = {"ranker": ranker, "objective": goal.name, "rest": rest, "seed": seed}

