@@ -38,9 +38,10 @@ def test_to_device() -> None:
     assert device_of(Adds().to(meta)) == meta
 
 
-def test_valid_tokens_follow_the_mask() -> None:
+@pytest.mark.parametrize("name", ["attention_mask", "pixel_attention_mask"])
+def test_valid_tokens_follow_the_mask(name: str) -> None:
     mask = torch.tensor([[1, 1, 0], [0, 1, 1]])
-    found = valid_tokens({"attention_mask": mask}, torch.zeros(2, 3, 4))
+    found = valid_tokens({"attention_mask": torch.ones(2, 5), name: mask}, torch.zeros(2, 3, 4))
     assert found.dtype == torch.bool
     assert torch.equal(found, mask.bool())
 

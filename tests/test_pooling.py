@@ -46,6 +46,13 @@ def test_tokens_and_pooler() -> None:
     assert pool(outputs, batch_of(None), "pooler") is pooled
 
 
+@pytest.mark.parametrize("name", ["text_embeds", "image_embeds"])
+def test_the_embedding_that_a_tower_projects(name: str) -> None:
+    projected = torch.rand(2, 2)
+    outputs = {"last_hidden_state": TOKENS, "pooler_output": None, name: projected}
+    assert pool(outputs, batch_of(None), "pooler") is projected
+
+
 @pytest.mark.parametrize("outputs", [{"last_hidden_state": TOKENS}, {"pooler_output": None}, TOKENS])
 def test_no_pooler(outputs: Any) -> None:
     with pytest.raises(InputError, match=r"no pooler output.*cls, mean"):

@@ -62,6 +62,19 @@ class Attribute:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A parameter that has a column for each unit, such as a layer's relative position biases.
+
+    Args:
+        parameter: Path of the parameter `[rows, units]`.
+        rows: Its rows.
+    """
+
+    parameter: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class Sublayer:
     """What a constant can stand in for when a site keeps no unit at all: the sublayer's whole compute goes.
 
@@ -93,6 +106,7 @@ class Site:
         attributes: Integer attributes that must follow the number of units.
         consumer_bias: Whether the consumer has a bias. One without gets it when units leave, for the rest bias.
         sublayer: What gives way when no unit is left; None where one unit has to stay.
+        tables: Parameters with a column for each unit.
     """
 
     name: str
@@ -106,11 +120,13 @@ class Site:
     attributes: tuple[Attribute, ...] = ()
     consumer_bias: bool = True
     sublayer: Sublayer | None = None
+    tables: tuple[Table, ...] = ()
 
     @property
     def unit_parameters(self) -> int:
-        """Parameters that leave with one unit: producer rows, their biases, consumer columns."""
-        return sum(producer.parameters for producer in self.producers) + self.width * self.outputs
+        """Parameters that leave with one unit: producer rows, their biases, consumer columns, columns of tables."""
+        others = self.width * self.outputs + sum(table.rows for table in self.tables)
+        return sum(producer.parameters for producer in self.producers) + others
 
     def unit_macs(self, tokens: int) -> int:
         """Multiply-accumulates that leave with one unit, for an input of `tokens` tokens.

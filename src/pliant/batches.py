@@ -6,6 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+MASKS = ("attention_mask", "pixel_attention_mask")
+"""Names of the inputs that tell real tokens from padding: words', and patches' of images of several shapes."""
+
 Batch = Mapping[str, Tensor] | Tensor
 """A model's keyword inputs by name, or its single positional input; the first dimension is the batch."""
 
@@ -37,9 +40,10 @@ def device_of(model: nn.Module) -> torch.device:
 def valid_tokens(batch: Batch, tokens: Tensor) -> Tensor:
     """Say which tokens are real: a bool mask `[batch, tokens]` for outputs `[batch, tokens, width]`.
 
-    Without an `attention_mask` of that shape in the batch (images, say), every token is real.
+    Without a mask of that shape in the batch (images of one size, say), every token is real.
     """
-    mask = None if isinstance(batch, Tensor) else batch.get("attention_mask")
-    if mask is None or mask.shape != tokens.shape[:2]:
-        return torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device)
-    return mask.to(device=tokens.device, dtype=torch.bool)
+    masks = [] if isinstance(batch, Tensor) else [batch[name] for name in MASKS if name in batch]
+    for mask in masks:
+        if mask.shape == tokens.shape[:2]:
+            return mask.to(device=tokens.device, dtype=torch.bool)
+    return torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device)

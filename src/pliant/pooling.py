@@ -43,6 +43,9 @@ def _last(tokens: Tensor, valid: Tensor) -> Tensor:
 
 _TOKEN_POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cls": _cls, "mean": _mean, "last": _last}
 
+_POOLED = ("pooler_output", "text_embeds", "image_embeds")
+"""Names of an embedding that a model pools itself, and of one that a tower projects into a space of two."""
+
 POOLINGS = (*_TOKEN_POOLINGS, "pooler", "tokens")
 """The names that `pooling` may have; `tokens` keeps every token's output."""
 
@@ -69,7 +72,8 @@ def pool(outputs: Any, batch: Batch, pooling: str) -> Tensor:
     """
     check_pooling(pooling)
     if pooling == "pooler":
-        pooled = outputs.get("pooler_output") if isinstance(outputs, Mapping) else None
+        offered = outputs if isinstance(outputs, Mapping) else {}
+        pooled = next((offered[name] for name in _POOLED if offered.get(name) is not None), None)
         if pooled is None:
             raise InputError("The model has no pooler output. Use another pooling: cls, mean, last or tokens.")
         return pooled

@@ -31,12 +31,14 @@ class Slot(NamedTuple):
 
 
 def slots(site: Site) -> Iterator[Slot]:
-    """Yield the tensors that hold a site's units: producer rows and biases, consumer columns."""
+    """Yield the tensors that hold a site's units: producer rows and biases, consumer columns, columns of tables."""
     for producer in site.producers:
         yield Slot(f"{producer.module}.weight", 0, producer.rows, producer.parts)
         if producer.bias:
             yield Slot(f"{producer.module}.bias", 0, producer.rows, producer.parts)
     yield Slot(f"{site.consumer}.weight", 1, site.width)
+    for table in site.tables:
+        yield Slot(table.parameter, 1, 1)
 
 
 def entries(order: Tensor, per_unit: int, parts: int = 1) -> Tensor:
@@ -174,9 +176,9 @@ class _ShallowTree:
     def set_bias_(self, path: str, bias: Tensor) -> None:
         """Give a linear layer a bias in the place of the one that it has or lacks."""
         parameters = self.module(path)._parameters
-        weight = parameters["weight"]
-        assert weight is not None
-        parameters["bias"] = nn.Parameter(bias, weight.requires_grad)
+        follows = parameters["weight"] if parameters["bias"] is None else parameters["bias"]
+        assert follows is not None
+        parameters["bias"] = nn.Parameter(bias, follows.requires_grad)
 
 
 def _shallow(module: nn.Module) -> nn.Module:

@@ -72,6 +72,21 @@ class Specimen:
         return batch if self.counts_positions_itself else {**batch, "position_ids": positions}
 
 
+class PatchSpecimen(Specimen):
+    """A model that reads images cut into patches, of several shapes in one batch."""
+
+    def images(self, size: tuple[int, int], seed: int = 0, count: int = 3, patches: int = 0) -> dict[str, Any]:
+        """Every second image is one row of patches lower; padded to at least `patches`, as processors do."""
+        side = self.options["patch_size"]
+        rows, columns = size[0] // side, size[1] // side
+        shapes = torch.tensor([[max(1, rows - index % 2), columns] for index in range(count)])
+        held = max(rows * columns, patches)
+        mask = (torch.arange(held) < shapes.prod(dim=1, keepdim=True)).long()
+        values = torch.randn(count, rows * columns, 3 * side**2, generator=torch.Generator().manual_seed(seed))
+        padded = nn.functional.pad(values, (0, 0, 0, held - rows * columns)) * mask.unsqueeze(-1)
+        return {"pixel_values": padded, "pixel_attention_mask": mask, "spatial_shapes": shapes}
+
+
 def sentences(lengths: Iterable[int], seed: int, first: int = 1) -> list[Tensor]:
     """Random words, none below `first`, so that none is padding."""
     generator = torch.Generator().manual_seed(seed)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import torch
 from contracts.elastics import elastic
-from contracts.models import TEXT
-from contracts.specimen import Side, Specimen, output_of, sentences, spread
+from contracts.models import TEXT, by_name
+from contracts.specimen import PatchSpecimen, Side, Specimen, output_of, sentences, spread
 from torch import Tensor
 
 from pliant.families import describe
@@ -39,8 +39,9 @@ def test_rest_values(specimen: Specimen, side: Side) -> None:
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
 
 
-# The classifier's pooler reads the first position, which padding on the left takes.
-PADDED = [(one, side) for one in TEXT for side in ("right", "left") if (one.name, side) != ("bert-classifier", "left")]
+# Poolers that read a position which padding takes: the classifier's the first one, SigLIP's the last.
+POOLS_PADDING = {("bert-classifier", "left"), ("siglip-text", "right"), ("siglip2-text", "right")}
+PADDED = [(one, side) for one in TEXT for side in ("right", "left") if (one.name, side) not in POOLS_PADDING]
 
 
 @pytest.mark.parametrize(("specimen", "side"), PADDED, ids=lambda value: getattr(value, "name", value))
@@ -73,6 +74,25 @@ def test_outputs(specimen: Specimen, sparsity: float) -> None:
     for side in ("right", "left"):
         together = valid_outputs(model, specimen.padded(words, length=16, side=side))
         torch.testing.assert_close(alone, together, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("pooling", ["pooler", "mean", "tokens"])
+def test_patches(pooling: str) -> None:
+    """Images of several shapes, with patches that pad them and with as few as there can be."""
+    specimen = by_name("siglip2-vision")
+    assert isinstance(specimen, PatchSpecimen)
+    found = [
+        rank(
+            specimen.model(),
+            [specimen.images((24, 40), seed, patches=patches) for seed in range(4)],
+            ranker="fisher",
+            pooling=pooling,
+        )
+        for patches in (0, 20)
+    ]
+    torch.testing.assert_close(found[0].scores, found[1].scores, atol=2e-5, rtol=1e-4)
+    for one, other in zip(found[0].rest, found[1].rest, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "last", "tokens"])

@@ -128,6 +128,38 @@ def test_every_projection_must_be_a_plain_linear(specimen: Specimen) -> None:
                 describe(model)
 
 
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+def test_a_renamed_projection_is_named(specimen: Specimen) -> None:
+    sites = describe(specimen.model()).sites[-2:]
+    for path in {path for site in sites for path in (site.consumer, *(part.module for part in site.producers))}:
+        parent, _, name = path.rpartition(".")
+        model = specimen.model()
+        modules = model.get_submodule(parent)._modules
+        modules["renamed"] = modules.pop(name)
+        with pytest.raises(UnsupportedModelError, match=rf"doesn't know {parent}\.renamed[., ]"):
+            describe(model)
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+def test_a_missing_projection_is_named(specimen: Specimen) -> None:
+    for site in describe(specimen.model()).sites[-2:]:
+        model = specimen.model()
+        parent, _, name = site.consumer.rpartition(".")
+        del model.get_submodule(parent)._modules[name]
+        with pytest.raises(UnsupportedModelError, match=f"misses .*{site.consumer}[.,]"):
+            describe(model)
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+def test_a_renamed_attribute_is_named(specimen: Specimen) -> None:
+    for attribute in describe(specimen.model()).sites[-2].attributes:
+        model = specimen.model()
+        module = model.get_submodule(attribute.module)
+        vars(module)["renamed"] = vars(module).pop(attribute.name)
+        with pytest.raises(UnsupportedModelError, match=rf"{attribute.module}\.{attribute.name} is None"):
+            describe(model)
+
+
 def test_cross_attention() -> None:
     specimen = by_name("bert")
     config = BertConfig(**specimen.options, is_decoder=True, add_cross_attention=True)

@@ -133,7 +133,7 @@ def test_attributes_follow_the_widths(specimen: Specimen, make: str) -> None:
             assert linear.bias is None or linear.bias.shape == (linear.out_features,)
         if site.kind == "heads":
             attention = model.get_submodule(site.producers[0].module.rpartition(".")[0])
-            assert attention.num_attention_heads == width
+            assert getattr(attention, "num_attention_heads", getattr(attention, "num_heads", None)) == width
             assert getattr(attention, "all_head_size", width * 8) == width * 8
     assert numbers_of(whole.model, whole.anatomy) == before
     assert numbers_of(specimen.model(), whole.anatomy) == before

@@ -1,4 +1,4 @@
-"""Hugging Face DINOv2: ViT's layout with LayerScale around it, and a plain MLP or a gated one (the giant's)."""
+"""Hugging Face DINOv2, with and without registers: ViT's layout with LayerScale, and a plain or a gated MLP (g)."""
 
 from dataclasses import replace
 
@@ -9,7 +9,12 @@ _AROUND = frozenset({"norm1", "layer_scale1", "drop_path", "norm2", "layer_scale
 
 PLAIN = replace(
     vit.LAYOUT,
-    layers=frozenset({"transformers.models.dinov2.modeling_dinov2.Dinov2Layer"}),
+    layers=frozenset(
+        {
+            "transformers.models.dinov2.modeling_dinov2.Dinov2Layer",
+            "transformers.models.dinov2_with_registers.modeling_dinov2_with_registers.Dinov2WithRegistersLayer",
+        }
+    ),
     passive=_AROUND | {"mlp.activation_fn"},
 )
 
@@ -19,4 +24,6 @@ GATED = replace(
     passive=_AROUND | {"mlp.act_fn"},
 )
 
-FAMILY = Family("dinov2", "DINOv2 ViT-S, B, L and g", (PLAIN, GATED), "cls", vit.surroundings)
+FAMILY = Family(
+    "dinov2", "DINOv2 ViT-S, B, L and g, with and without registers", (PLAIN, GATED), "cls", vit.surroundings
+)

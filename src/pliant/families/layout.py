@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from pliant.anatomy import Attribute, Kind, Producer, Site, Sublayer
+from pliant.anatomy import Attribute, Kind, Producer, Site, Sublayer, Table
 from pliant.errors import UnsupportedModelError
 
 
@@ -48,6 +48,7 @@ class Heads:
         head_dim: The integer attribute that holds the width of a head, as `module.attribute`.
         counts: Integer attributes that grow with the heads, as `module.attribute`.
         sublayer: What gives way when no head is left; None where one has to stay.
+        tables: Parameters with a column for each head, such as relative position biases.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Heads:
     head_dim: str
     counts: tuple[str, ...] = ()
     sublayer: Gives | None = None
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,15 @@ def _heads(layer: nn.Module, path: str, index: int, heads: Heads) -> Site:
     head_dim = _integer(layer, path, heads.head_dim)
     rows = [_rows(layer, projection) for projection in heads.projections]
     # As many units as the projection with the fewest heads has, which is the keys' or the values'.
-    return _site(layer, path, index, "heads", heads, min(rows) // max(1, head_dim), head_dim)
+    site = _site(layer, path, index, "heads", heads, min(rows) // max(1, head_dim), head_dim)
+    return replace(site, tables=tuple(_table(layer, path, name, site.units) for name in heads.tables))
+
+
+def _table(layer: nn.Module, prefix: str, name: str, units: int) -> Table:
+    table = dict(layer.named_parameters()).get(name)
+    if table is None or table.dim() != 2 or table.shape[1] != units:
+        raise UnsupportedModelError(f"{prefix}.{name} is no table with a column for each of the {units} heads.")
+    return Table(f"{prefix}.{name}", table.shape[0])
 
 
 def _neurons(layer: nn.Module, path: str, index: int, neurons: Neurons) -> Site:

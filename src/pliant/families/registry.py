@@ -1,13 +1,23 @@
 """The families that pliant knows, in order, and `describe`, which finds a model's."""
 
+from itertools import takewhile
+
 from torch import nn
 
 from pliant.anatomy import Anatomy, Site
 from pliant.errors import UnsupportedModelError
-from pliant.families import bert, dinov2, vit
+from pliant.families import beit, bert, clip, dinov2, dinov3, siglip, vit
 from pliant.families.layout import Family, class_name, layer_sites, layout_of
 
-FAMILIES: tuple[Family, ...] = (bert.FAMILY, vit.FAMILY, dinov2.FAMILY)
+FAMILIES: tuple[Family, ...] = (
+    bert.FAMILY,
+    vit.FAMILY,
+    dinov2.FAMILY,
+    dinov3.FAMILY,
+    siglip.FAMILY,
+    clip.FAMILY,
+    beit.FAMILY,
+)
 
 
 def describe(model: nn.Module) -> Anatomy:
@@ -28,6 +38,7 @@ def describe(model: nn.Module) -> Anatomy:
         )
     family = _family(model)
     paths = tuple(name for name, module in model.named_modules() if class_name(module) in family.layers)
+    _refuse_towers(model, paths)
     sites: list[Site] = []
     notes: dict[str, None] = {}
     for index, path in enumerate(paths):
@@ -52,6 +63,18 @@ def describe(model: nn.Module) -> Anatomy:
         fixed_macs=around.fixed_macs,
         notes=tuple(notes),
     )
+
+
+def _refuse_towers(model: nn.Module, layers: tuple[str, ...]) -> None:
+    """Refuse a model with several stacks of layers: they read other inputs, and answer with other embeddings."""
+    stacks = [path.split(".")[:-1] for path in layers]
+    alike = sum(1 for _ in takewhile(lambda names: len(set(names)) == 1, zip(*stacks, strict=False)))
+    towers = sorted({".".join(stack[: alike + 1]) for stack in stacks})
+    if len(towers) > 1:
+        raise UnsupportedModelError(
+            f"{type(model).__name__} holds the layers of several towers. Describe one at a time: "
+            f"pass {' or '.join(f'model.{tower}' for tower in towers)}."
+        )
 
 
 def _refuse_shared(model: nn.Module, layers: tuple[str, ...]) -> None:

@@ -1,0 +1,51 @@
+"""DINOv3 at its published sizes, by its configuration alone."""
+
+import pytest
+import torch
+from contracts.models import by_name
+from torch import nn
+from transformers import DINOv3ViTConfig, DINOv3ViTModel
+
+from pliant.errors import UnsupportedModelError
+from pliant.families import describe
+
+
+def test_the_huge_one_has_as_many_parameters_as_the_paper_says() -> None:
+    config = DINOv3ViTConfig(
+        hidden_size=1280,
+        num_hidden_layers=32,
+        num_attention_heads=20,
+        intermediate_size=5120,
+        use_gated_mlp=True,
+        hidden_act="silu",
+        num_register_tokens=4,
+    )
+    with torch.device("meta"):
+        anatomy = describe(DINOv3ViTModel(config))
+    assert round(anatomy.prunable_parameters / 1e6) == 839
+    assert round(anatomy.total_parameters / 1e6) == 841
+    assert anatomy.units == 32 * (20 + 5120)
+    # 14 × 14 patches, the class token and 4 registers.
+    assert anatomy.native_tokens == 201
+
+
+def test_only_keys_have_no_bias() -> None:
+    heads = describe(by_name("dinov3").model()).sites[0]
+    assert {part.module.rpartition(".")[2]: part.bias for part in heads.producers} == {
+        "q_proj": True,
+        "k_proj": False,
+        "v_proj": True,
+    }
+
+
+@pytest.mark.parametrize("size", [(28, 42), [42, 28]])
+def test_the_native_image_need_not_be_square(size: object) -> None:
+    model = DINOv3ViTModel(DINOv3ViTConfig(**{**by_name("dinov3").options, "image_size": size}))
+    assert describe(model).native_tokens == 4 * 6 + 1 + 3
+
+
+def test_without_its_rotary_embeddings_it_is_refused() -> None:
+    model = by_name("dinov3").model()
+    model.rope_embeddings = nn.Identity()
+    with pytest.raises(UnsupportedModelError, match="no embeddings of positions"):
+        describe(model)
