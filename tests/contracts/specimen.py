@@ -57,6 +57,10 @@ class Specimen:
             resized["interpolate_pos_encoding"] = True
         return resized
 
+    def unpadded(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
+        """The images of a batch without padding, which those of one size don't have."""
+        return [batch]
+
     def padded(self, texts: Sequence[Tensor], length: int = 0, side: Side = "right") -> dict[str, Tensor]:
         """Texts in one batch of at least `length` tokens; explicit positions where the model can't find them itself."""
         longest = max(length, *(len(text) for text in texts))
@@ -85,6 +89,15 @@ class PatchSpecimen(Specimen):
         values = torch.randn(count, rows * columns, 3 * side**2, generator=torch.Generator().manual_seed(seed))
         padded = nn.functional.pad(values, (0, 0, 0, held - rows * columns)) * mask.unsqueeze(-1)
         return {"pixel_values": padded, "pixel_attention_mask": mask, "spatial_shapes": shapes}
+
+    def unpadded(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
+        """The images of a batch one by one, without any padding."""
+        alone = []
+        for row, patches in enumerate(batch["spatial_shapes"].prod(dim=1).tolist()):
+            image = {name: values[row : row + 1] for name, values in batch.items()}
+            lengths = {name: image[name][:, :patches] for name in ("pixel_values", "pixel_attention_mask")}
+            alone.append({**image, **lengths})
+        return alone
 
 
 def sentences(lengths: Iterable[int], seed: int, first: int = 1) -> list[Tensor]:

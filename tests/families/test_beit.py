@@ -10,7 +10,9 @@ from torch import nn
 from transformers import BeitConfig, BeitModel
 
 from pliant.errors import UnsupportedModelError
+from pliant.evaluation.embedding import embed
 from pliant.families import describe
+from pliant.rankers.rank import rank
 
 TABLE = "relative_position_bias.relative_position_bias_table"
 
@@ -36,6 +38,19 @@ def test_a_table_that_all_layers_share_is_refused() -> None:
     config = BeitConfig(**{**by_name("beit").options, "use_shared_relative_position_bias": True})
     with pytest.raises(UnsupportedModelError, match=r"shared_position_bias, a BeitRelativePositionBias.*every layer"):
         describe(BeitModel(config))
+
+
+def test_what_a_first_call_leaves_in_a_cache_can_be_trained_with() -> None:
+    """transformers keeps the positions of each image size, here sizes that no other test has."""
+    specimen = by_name("beit-relative")
+    for size in ((40, 8), (8, 40)):
+        model, batches = specimen.model(), [specimen.images(size, seed) for seed in range(2)]
+        if size == (40, 8):
+            rank(model, batches, ranker="magnitude")
+        else:
+            embed(model, batches, "cls")
+        model(**batches[0]).last_hidden_state.sum().backward()
+        assert model.layers[0].relative_position_bias.relative_position_bias_table.grad.any()
 
 
 def renamed(model: nn.Module) -> None:

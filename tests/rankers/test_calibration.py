@@ -123,7 +123,7 @@ def test_the_mean_is_that_of_all_valid_tokens(specimen: Specimen) -> None:
         single = [specimen.padded([text]) for text in words]
     else:
         batches = [specimen.images(specimen.sizes[0], count=2), specimen.images(specimen.sizes[1], count=1)]
-        single = batches
+        single = [alone for batch in batches for alone in specimen.unpadded(batch)]
     with torch.no_grad(), consumer_hooks(model, anatomy, collect):
         for batch in single:
             model(**batch)

@@ -64,7 +64,8 @@ def embed(
     device = device_of(model)
     embeddings: list[Tensor] = []
     done = 0
-    with _evaluating(model), torch.inference_mode():
+    # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it later.
+    with _evaluating(model), torch.no_grad():
         for batch in batches:
             inputs = to_device(batch, device)
             embedding = pool(forward(model, inputs), inputs, pooling).float().cpu()
@@ -75,7 +76,6 @@ def embed(
                 progress(done)
     if not embeddings:
         raise InputError("There are no batches to embed. Pass at least one input.")
-    # Outside inference mode, so that callers get an ordinary tensor that autograd accepts.
     return torch.cat(embeddings)
 
 

@@ -188,7 +188,8 @@ def _add_inputs_(model: nn.Module, anatomy: Anatomy, batch: Batch, totals: list[
         totals[index] += tokens[chosen].sum(dim=0, dtype=torch.float64)
         counts[index] += int(chosen.sum())
 
-    with torch.inference_mode(), consumer_hooks(model, anatomy, add):
+    # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it later.
+    with torch.no_grad(), consumer_hooks(model, anatomy, add):
         try:
             forward(model, batch)
         except torch.OutOfMemoryError:
