@@ -143,6 +143,8 @@ def test_calibration_data_that_has_moved(pliant: Run, refused: Refused, elastic:
         (("--batch-size", "-2"), "--batch-size -2 is too small"),
         (("--inputs", "0"), "--inputs 0 is too small"),
         (("--max-tokens", "-1"), "--max-tokens -1 is too small"),
+        (("--image-size", "-1"), "--image-size -1 is too small"),
+        (("--image-size", "224"), "--image-size 224 is for models of images"),
     ],
 )
 def test_options_with_a_wrong_value(

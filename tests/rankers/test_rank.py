@@ -121,3 +121,11 @@ def test_a_checkpoint_that_is_a_directory(tmp_path: Path) -> None:
     specimen = by_name("bert")
     with pytest.raises(ArtefactError, match="damaged"):
         rank(specimen.model(), specimen.batches(), steps=1, checkpoint=tmp_path, resume=True)
+
+
+def test_the_familys_objective_is_the_default() -> None:
+    names = {
+        name: rank(by_name(name).model(), by_name(name).batches(), ranker="magnitude").provenance["objective"]
+        for name in ("bert", "dinov2")
+    }
+    assert names == {"bert": "distillation of mean", "dinov2": "distillation of cls and tokens"}

@@ -47,14 +47,13 @@ class CalibrationData:
         Raises:
             InputError: The data can't be read, or doesn't fill a batch.
         """
+        check_image_size(self.image_size, checkpoint)
         batch_size = self.batch_size or _BATCH_SIZES[checkpoint.inputs]
         if checkpoint.inputs == "image":
             pictures = sample(images(self.path), self.inputs, self.seed)
             check_enough(len(pictures), batch_size, "images")
             processor = checkpoint.preprocessor()
             return ImageBatches(pictures, processor, batch_size, image_size=self.image_size, drop_last=True)
-        if self.image_size is not None:
-            raise InputError(f"--image-size {self.image_size} is for a model of images; {checkpoint.name} reads texts.")
         found = sample(texts(self.path, self.column), self.inputs, self.seed)
         check_enough(len(found), batch_size, "texts")
         longest = min(self.max_tokens, checkpoint.max_tokens)
@@ -62,3 +61,13 @@ class CalibrationData:
         return TextBatches(
             found, tokenizer, batch_size, longest, drop_last=True, bucket=True, noise=self.noise, seed=self.seed
         )
+
+
+def check_image_size(image_size: int | None, checkpoint: Checkpoint) -> None:
+    """Refuse an image size for a model of texts.
+
+    Raises:
+        InputError: It is one.
+    """
+    if image_size is not None and checkpoint.inputs == "text":
+        raise InputError(f"--image-size {image_size} is for models of images; {checkpoint.name} reads texts.")

@@ -11,7 +11,7 @@ import typer
 from pliant.artefacts import load_elastic
 from pliant.batches import Batch
 from pliant.checkpoint import DEMO_MODEL, DEMO_VISION, Checkpoint, open_checkpoint
-from pliant.cli.calibration import CalibrationData
+from pliant.cli.calibration import CalibrationData, check_image_size
 from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
 from pliant.data import DEMO_IMAGES, ImageBatches, TextBatches, images, pairs, sample, texts
 from pliant.elastic import Elastic
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 TASKS = ("fidelity", "retrieval")
 _SPARSITIES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"
-
 
 # An image takes some hundred times as long as a short text.
 _MOST = {"text": 2000, "image": 200}
@@ -80,6 +79,7 @@ def evaluate(
     with progress(quiet or as_json) as advance:
         advance("loading", 0)
         checkpoint, ranking = load_elastic(directory)
+        check_image_size(image_size, checkpoint)
         measured = _inputs(checkpoint, ranking, data, column, (query_column, document_column), tasks, inputs)
         sources = _calibration(ranking, calibration) if rivals else None
         elastic = Elastic(checkpoint.model, ranking)
