@@ -1,8 +1,8 @@
 """Every ranker on the demonstration's ViT-S/14: what each size keeps on images unlike the calibration images.
 
-Calibration: `demo:vision`, the photo and drawing stamps of Debian's tuxpaint-stamps-default, of ten kinds. Evaluation,
-at 224 pixels: stamps of six other kinds: cosines of class and of patch outputs, and the overlap of the saliency maps
-that the model's own decoder makes from the patch outputs of the full and of the slim model.
+Calibration, at 112 pixels: `demo:vision`, the photo and drawing stamps of Debian's tuxpaint-stamps-default, of ten
+kinds. Evaluation, at 224 pixels, on stamps of six other kinds: cosines of class and of patch outputs, and the overlap
+of the saliency maps that the model's own decoder makes from the patch outputs of the full and of the slim model.
 
 Run: python -m benchmarks.vision [--seeds 0] [--rankers soft-mask,fisher,magnitude].
 """
@@ -29,7 +29,7 @@ from pliant.demo import Pictures, calibration_images, evaluation_images
 
 SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 RANKERS = ("soft-mask", "fisher", "magnitude")
-SIDE = 224
+CALIBRATION_SIDE, SIDE = 112, 224
 
 
 def saliency() -> Saliency:
@@ -89,7 +89,7 @@ def main() -> None:
     runs: list[dict[str, Any]] = []
     used: list[dict[str, Any]] = []
     for seed in map(int, options.seeds.split(",")):
-        calibration = CalibrationData(DEMO_IMAGES, seed=seed)
+        calibration = CalibrationData(DEMO_IMAGES, seed=seed, image_size=CALIBRATION_SIDE)
         used.append(asdict(calibration))
         for ranker in options.rankers.split(","):
             runs.append(one(ranker, seed, calibration))
