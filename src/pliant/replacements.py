@@ -19,9 +19,10 @@ class Packed(nn.Module):
         self.in_features, self.out_features = linear.in_features, parts * rows
         self.weights = nn.ParameterList(self._firsts(linear.weight, parts, rows))
         self.biases = nn.ParameterList([] if linear.bias is None else self._firsts(linear.bias, parts, rows))
+        self.train(linear.training)
 
     @staticmethod
-    def _firsts(parameter: nn.Parameter, parts: int, rows: int) -> list[nn.Parameter]:
+    def _firsts(parameter: Tensor, parts: int, rows: int) -> list[nn.Parameter]:
         learns = parameter.requires_grad
         return [nn.Parameter(part[:rows], learns) for part in parameter.detach().chunk(parts)]
 
@@ -53,7 +54,8 @@ class Constant(nn.Module):
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Return the constant `[..., width]` for an input `[..., any width]`."""
         tokens = _first_tensor(inputs, named)
-        return _returned(self.bias.expand(*tokens.shape[:-1], -1), self.returns)
+        # A copy, since who gets the output may write into it; what is only expanded is still the parameter.
+        return _returned(self.bias.expand(*tokens.shape[:-1], -1).clone(), self.returns)
 
 
 class Passthrough(nn.Module):

@@ -174,9 +174,9 @@ class _ShallowTree:
     def set_bias_(self, path: str, bias: Tensor) -> None:
         """Give a linear layer a bias in the place of the one that it has or lacks."""
         parameters = self.module(path)._parameters
-        weight = parameters["weight"]
-        assert weight is not None
-        parameters["bias"] = nn.Parameter(bias, weight.requires_grad)
+        follows = parameters["weight"] if parameters["bias"] is None else parameters["bias"]
+        assert follows is not None
+        parameters["bias"] = nn.Parameter(bias, follows.requires_grad)
 
 
 def _shallow(module: nn.Module) -> nn.Module:
