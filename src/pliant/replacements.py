@@ -42,6 +42,30 @@ class Packed(nn.Module):
         return made.train(self.training)
 
 
+class PicksHeads(nn.Module):
+    """A module that takes the rows of its own heads from a bias that all layers share, and then is what it was.
+
+    It has the parts, the names and the attributes of the module that it stands in for, and runs that one's forward.
+    """
+
+    heads: Tensor
+
+    def __init__(self, module: nn.Module, argument: str, heads: Tensor) -> None:
+        """Take over the parts of `module`, and of what it gets as `argument` pick the rows `heads` `[units]`."""
+        super().__init__()
+        self.__dict__.update(vars(module))
+        self._buffers = self._buffers.copy()
+        self.stock = type(module)
+        self.argument = argument
+        self.register_buffer("heads", heads)
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Return what the stock module does with its heads' rows of the bias `[batch, heads, queries, keys]`."""
+        if named.get(self.argument) is not None:
+            named[self.argument] = named[self.argument].index_select(1, self.heads)
+        return self.stock.forward(self, *inputs, **named)
+
+
 class Constant(nn.Module):
     """An emptied sublayer: its output is the same for every token, whatever it reads."""
 

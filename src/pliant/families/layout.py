@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from pliant.anatomy import Attribute, Kind, Producer, Site, Sublayer
+from pliant.anatomy import Attribute, Kind, Producer, SharedBias, Site, Sublayer
 from pliant.errors import UnsupportedModelError
 
 
@@ -48,6 +48,8 @@ class Heads:
         head_dim: The integer attribute that holds the width of a head, as `module.attribute`.
         counts: Integer attributes that grow with the heads, as `module.attribute`.
         sublayer: What gives way when no head is left; None where one has to stay.
+        shared_bias: The module that is given a bias with a row for each head that all layers share, and the name of
+            that argument; None where there is none.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Heads:
     head_dim: str
     counts: tuple[str, ...] = ()
     sublayer: Gives | None = None
+    shared_bias: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -212,7 +215,11 @@ def _heads(layer: nn.Module, path: str, index: int, heads: Heads) -> Site:
     head_dim = _integer(layer, path, heads.head_dim)
     rows = [_rows(layer, projection) for projection in heads.projections]
     # As many units as the projection with the fewest heads has, which is the keys' or the values'.
-    return _site(layer, path, index, "heads", heads, min(rows) // max(1, head_dim), head_dim)
+    site = _site(layer, path, index, "heads", heads, min(rows) // max(1, head_dim), head_dim)
+    if heads.shared_bias is None:
+        return site
+    module, argument = heads.shared_bias
+    return replace(site, shared_bias=SharedBias(f"{path}.{module}", argument))
 
 
 def _neurons(layer: nn.Module, path: str, index: int, neurons: Neurons) -> Site:
