@@ -4,10 +4,36 @@ from torch import nn
 
 from pliant.anatomy import Anatomy, Site
 from pliant.errors import UnsupportedModelError
-from pliant.families import bert, dinov2, vit
+from pliant.families import (
+    bert,
+    dinov2,
+    distilbert,
+    gemma,
+    gemma3,
+    gte,
+    llama,
+    modernbert,
+    mpnet,
+    nomic_bert,
+    qwen3,
+    vit,
+)
 from pliant.families.layout import Family, class_name, layer_sites, layout_of
 
-FAMILIES: tuple[Family, ...] = (bert.FAMILY, vit.FAMILY, dinov2.FAMILY)
+FAMILIES: tuple[Family, ...] = (
+    bert.FAMILY,
+    distilbert.FAMILY,
+    mpnet.FAMILY,
+    modernbert.FAMILY,
+    nomic_bert.FAMILY,
+    gte.FAMILY,
+    qwen3.FAMILY,
+    llama.FAMILY,
+    gemma.FAMILY,
+    gemma3.FAMILY,
+    vit.FAMILY,
+    dinov2.FAMILY,
+)
 
 
 def describe(model: nn.Module) -> Anatomy:
