@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pliant.replacements import Constant, Packed, Passthrough
+from pliant.replacements import Constant, Packed, Passthrough, PicksHeads
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -37,3 +37,38 @@ def test_a_constant_is_the_same_for_every_token(named: bool) -> None:
 def test_of_several_values_the_first_is_the_output(made: nn.Module) -> None:
     output, nothing = made(torch.zeros(2, 4, 3), torch.ones(1))
     assert isinstance(output, Tensor) and output.shape == (2, 4, 3) and nothing is None
+
+
+class Scores(nn.Module):
+    """Adds a bias to scores, as an attention does; it has a part and an attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.scale = nn.Linear(2, 2), 3.0
+
+    def forward(self, scores: Tensor, bias: Tensor | None = None) -> Tensor:
+        return self.linear(scores) * self.scale + (0 if bias is None else bias)
+
+
+def test_heads_pick_their_rows_of_a_shared_bias() -> None:
+    stock, bias = Scores(), torch.randn(1, 5, 2, 2)
+    picks = PicksHeads(stock, "bias", torch.tensor([4, 0, 2]))
+    scores = torch.randn(1, 3, 2, 2)
+    torch.testing.assert_close(picks(scores, bias=bias), stock(scores, bias=bias[:, [4, 0, 2]]))
+    torch.testing.assert_close(picks(scores), stock(scores))
+
+
+def test_what_picks_heads_has_the_stock_names_and_leaves_the_stock_alone() -> None:
+    stock = Scores()
+    picks = PicksHeads(stock, "bias", torch.arange(3))
+    assert picks.state_dict().keys() == stock.state_dict().keys() | {"heads"}
+    assert picks.linear is stock.linear and picks.scale == 3.0
+    assert not hasattr(stock, "heads")
+
+
+def test_a_constant_can_be_written_into() -> None:
+    bias = nn.Parameter(torch.ones(3))
+    with torch.no_grad():
+        output = Constant(bias, returns=1)(torch.zeros(2, 4, 3))
+        output += 1
+    assert torch.equal(bias, torch.ones(3)) and torch.equal(output, torch.full((2, 4, 3), 2.0))

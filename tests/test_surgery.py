@@ -1,11 +1,14 @@
+import copy
+import pickle
+
 import pytest
 import torch
-from contracts.models import SPECIMENS
+from contracts.models import SPECIMENS, by_name
 from contracts.specimen import Specimen, output_of
 from torch import Tensor
 
 from pliant.families import describe
-from pliant.surgery import entries, reorder_, reordered, slots, standalone, view
+from pliant.surgery import entries, picked_heads, reorder_, reordered, slots, standalone, view
 
 specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
@@ -26,7 +29,8 @@ def test_slots_hold_the_parameters_of_all_units(specimen: Specimen) -> None:
     for site in describe(model).sites:
         found = list(slots(site))
         assert sum(model.get_parameter(slot.name).numel() for slot in found) == site.units * site.unit_parameters
-        assert all(model.get_parameter(slot.name).shape[slot.axis] == site.units * slot.per_unit for slot in found)
+        for slot in found:
+            assert model.get_parameter(slot.name).shape[slot.axis] == site.units * slot.per_unit * slot.parts
 
 
 @specimens
@@ -36,10 +40,11 @@ def test_a_reordered_model_computes_what_it_did(specimen: Specimen) -> None:
     before = output_of(model(**specimen.batch()))
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     reorder_(model, describe(model), orders)
-    assert any(not torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+    assert any(not torch.equal(tensor, model.state_dict()[name]) for name, tensor in weights.items())
+    assert model.state_dict().keys() == weights.keys() | picked_heads(describe(model))
     torch.testing.assert_close(output_of(model(**specimen.batch())), before, atol=1e-5, rtol=0)
     reorder_(model, describe(model), [torch.argsort(order) for order in orders])
-    assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+    assert all(torch.equal(tensor, model.state_dict()[name]) for name, tensor in weights.items())
 
 
 @specimens
@@ -57,13 +62,15 @@ def test_a_view_of_all_widths_at_once(specimen: Specimen) -> None:
     """Every site at another width, down to one unit."""
     model = specimen.model()
     anatomy = describe(model)
-    biases = [model.get_parameter(f"{site.consumer}.bias") for site in anatomy.sites]
-    widths = (1, anatomy.sites[1].units, 3, 1)
+    biases = [torch.full((site.outputs,), 0.1) for site in anatomy.sites]
+    widths = (1, anatomy.sites[1].units, max(1, anatomy.sites[2].units - 1), 1)
     small = view(model, anatomy, widths, biases)
     assert torch.isfinite(output_of(small(**specimen.batch()))).all()
     assert type(small) is type(model)
-    assert small.state_dict().keys() == model.state_dict().keys()
     own = standalone(small)
+    narrowed = [site for site, width in zip(anatomy.sites, widths, strict=True) if width < site.units]
+    gained = {f"{site.consumer}.bias" for site in narrowed} | picked_heads(anatomy)
+    assert own.state_dict().keys() == model.state_dict().keys() | gained
     torch.testing.assert_close(
         output_of(own(**specimen.batch())), output_of(small(**specimen.batch())), atol=1e-6, rtol=0
     )
@@ -81,3 +88,21 @@ def test_modules_outside_the_sites_are_the_same_objects() -> None:
         assert small.get_submodule(path) is model.get_submodule(path)
     for path in ("", "encoder", "encoder.layer.0", "encoder.layer.0.output.dense"):
         assert small.get_submodule(path) is not model.get_submodule(path)
+
+
+@torch.no_grad()
+def test_heads_of_a_shared_bias_stay_themselves() -> None:
+    """Whatever order the heads come in, and in whatever copy."""
+    specimen = by_name("mpnet")
+    model, orders = specimen.model(), random_orders(specimen)
+    anatomy = describe(model)
+    before = output_of(model(**specimen.batch()))
+    for _ in range(2):
+        reorder_(model, describe(model), orders)
+        assert all(model.get_buffer(name).tolist() != list(range(4)) for name in picked_heads(anatomy))
+        for same in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            torch.testing.assert_close(output_of(same(**specimen.batch())), before, atol=1e-5, rtol=0)
+    assert describe(model) == anatomy
+    weights = model.encoder.layer[0].attention.attn.q.weight
+    other = specimen.model().encoder.layer[0].attention.attn.q.weight.unflatten(0, (4, 8))
+    assert torch.equal(weights.unflatten(0, (4, 8)), other[model.encoder.layer[0].attention.heads])

@@ -91,6 +91,19 @@ class Sublayer:
 
 
 @dataclass(frozen=True)
+class SharedBias:
+    """A bias with a row for each head that all layers share, such as one on relative positions.
+
+    Args:
+        module: Path of the module that is given the bias; it must pick the rows of its own heads.
+        argument: Name of the keyword that it is given as, `[batch, heads, queries, keys]`.
+    """
+
+    module: str
+    argument: str
+
+
+@dataclass(frozen=True)
 class Site:
     """One place where units live: a consumer linear layer and the layers that produce its input.
 
@@ -107,6 +120,7 @@ class Site:
         consumer_bias: Whether the consumer has a bias. One without gets it when units leave, for the rest bias.
         sublayer: What gives way when no unit is left; None where one unit has to stay.
         tables: Parameters with a column for each unit.
+        shared_bias: A bias of all layers from which the site's heads take their rows; None where there is none.
     """
 
     name: str
@@ -121,6 +135,7 @@ class Site:
     consumer_bias: bool = True
     sublayer: Sublayer | None = None
     tables: tuple[Table, ...] = ()
+    shared_bias: SharedBias | None = None
 
     @property
     def unit_parameters(self) -> int:

@@ -16,7 +16,7 @@ from pliant.errors import BudgetError, InputError
 from pliant.families import describe
 from pliant.ranking import Ranking
 from pliant.rest_bias import RestBias
-from pliant.surgery import reorder_, reordered, standalone, view
+from pliant.surgery import picked_heads, reorder_, reordered, standalone, view
 
 _LIVE_VIEWS = 64
 _REMEMBERED_BUDGETS = 4096
@@ -205,7 +205,9 @@ class Elastic:
             InputError: The directory exists, or can't be written; or the model isn't a transformers model.
         """
         back = [torch.argsort(order) for order in self._orders]
-        weights: dict[str, Tensor] = self.model.state_dict()
+        gained = picked_heads(self.anatomy)
+        state: dict[str, Tensor] = self.model.state_dict()
+        weights = {name: tensor for name, tensor in state.items() if name not in gained}
         weights.update(reordered(self.model, self.anatomy, back))
         artefacts.save_elastic(directory, self.model, weights, self.ranking)
 

@@ -19,9 +19,10 @@ class Packed(nn.Module):
         self.in_features, self.out_features = linear.in_features, parts * rows
         self.weights = nn.ParameterList(self._firsts(linear.weight, parts, rows))
         self.biases = nn.ParameterList([] if linear.bias is None else self._firsts(linear.bias, parts, rows))
+        self.train(linear.training)
 
     @staticmethod
-    def _firsts(parameter: nn.Parameter, parts: int, rows: int) -> list[nn.Parameter]:
+    def _firsts(parameter: Tensor, parts: int, rows: int) -> list[nn.Parameter]:
         learns = parameter.requires_grad
         return [nn.Parameter(part[:rows], learns) for part in parameter.detach().chunk(parts)]
 
@@ -41,6 +42,30 @@ class Packed(nn.Module):
         return made.train(self.training)
 
 
+class PicksHeads(nn.Module):
+    """A module that takes the rows of its own heads from a bias that all layers share, and then is what it was.
+
+    It has the parts, the names and the attributes of the module that it stands in for, and runs that one's forward.
+    """
+
+    heads: Tensor
+
+    def __init__(self, module: nn.Module, argument: str, heads: Tensor) -> None:
+        """Take over the parts of `module`, and of what it gets as `argument` pick the rows `heads` `[units]`."""
+        super().__init__()
+        self.__dict__.update(vars(module))
+        self._buffers = self._buffers.copy()
+        self.stock = type(module)
+        self.argument = argument
+        self.register_buffer("heads", heads)
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Return what the stock module does with its heads' rows of the bias `[batch, heads, queries, keys]`."""
+        if named.get(self.argument) is not None:
+            named[self.argument] = named[self.argument].index_select(1, self.heads)
+        return self.stock.forward(self, *inputs, **named)
+
+
 class Constant(nn.Module):
     """An emptied sublayer: its output is the same for every token, whatever it reads."""
 
@@ -53,7 +78,8 @@ class Constant(nn.Module):
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Return the constant `[..., width]` for an input `[..., any width]`."""
         tokens = _first_tensor(inputs, named)
-        return _returned(self.bias.expand(*tokens.shape[:-1], -1), self.returns)
+        # A copy, since who gets the output may write into it; what is only expanded is still the parameter.
+        return _returned(self.bias.expand(*tokens.shape[:-1], -1).clone(), self.returns)
 
 
 class Passthrough(nn.Module):

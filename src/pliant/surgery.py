@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy, Site
-from pliant.replacements import Constant, Packed, Passthrough
+from pliant.replacements import Constant, Packed, Passthrough, PicksHeads
 
 _OWN = ("_modules", "_parameters", "_buffers", "_forward")
 """Beginnings of the names of the dictionaries that a view has for itself: the last are the forward hooks."""
@@ -72,6 +72,25 @@ def reorder_(model: nn.Module, anatomy: Anatomy, orders: Sequence[Tensor]) -> No
     """
     for name, tensor in reordered(model, anatomy, orders):
         model.get_parameter(name).copy_(tensor)
+    for site, order in zip(anatomy.sites, orders, strict=True):
+        if site.shared_bias is not None:
+            picks = _picking(model.get_submodule(site.shared_bias.module), site)
+            picks.heads = picks.heads[order.to(picks.heads.device)]
+            model.set_submodule(site.shared_bias.module, picks)
+
+
+def picked_heads(anatomy: Anatomy) -> set[str]:
+    """Return the names of the buffers that a model gains when its units are reordered: which head comes where."""
+    return {f"{site.shared_bias.module}.heads" for site in anatomy.sites if site.shared_bias is not None}
+
+
+def _picking(module: nn.Module, site: Site) -> PicksHeads:
+    """Return the module itself if it picks its heads' rows of a shared bias already, or one that does."""
+    if isinstance(module, PicksHeads):
+        return module
+    assert site.shared_bias is not None
+    device = next(module.parameters()).device
+    return PicksHeads(module, site.shared_bias.argument, torch.arange(site.units, device=device))
 
 
 def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequence[Tensor | None]) -> nn.Module:
@@ -90,6 +109,8 @@ def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequ
     for site, width, bias in zip(anatomy.sites, widths, biases, strict=True):
         for path in (site.consumer, *(producer.module for producer in site.producers)):
             tree.module(path)
+        if site.shared_bias is not None:
+            _pick_(tree, site, width)
         if width == site.units:
             continue
         assert bias is not None
@@ -118,6 +139,15 @@ def _narrow_(tree: "_ShallowTree", site: Site, width: int) -> None:
         tree.module(attribute.module).__dict__[attribute.name] = width * attribute.per_unit
 
 
+def _pick_(tree: "_ShallowTree", site: Site, width: int) -> None:
+    """Let the first units of a site pick their rows of a bias that all layers share."""
+    assert site.shared_bias is not None
+    module = tree.module(site.shared_bias.module)
+    picks = _picking(module, site)
+    picks.heads = picks.heads[:width]
+    tree.set_module_(site.shared_bias.module, picks)
+
+
 def _empty_(tree: "_ShallowTree", site: Site) -> None:
     """Put a constant in the place of a site's sublayer."""
     assert site.sublayer is not None
@@ -137,6 +167,8 @@ def standalone(model: nn.Module) -> nn.Module:
     for path, module in list(own.named_modules()):
         if isinstance(module, Packed):
             own.set_submodule(path, module.linear())
+        if isinstance(module, PicksHeads):
+            module.heads = module.heads.clone()
     for parameter in own.parameters():
         parameter.data = parameter.data.contiguous()
     return own

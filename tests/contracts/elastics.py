@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from contracts.models import by_name
 from contracts.specimen import Specimen, spread
-from torch import Tensor
+from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
 from pliant.budget import Alignment, Cut
@@ -41,8 +41,29 @@ def masks_of(anatomy: Anatomy, ranking: Ranking, cut: Cut) -> Tensor:
     return masks
 
 
+def rest_biases(anatomy: Anatomy) -> set[str]:
+    """Names of the parameters that a cut has of its own: biases of consumers, and the constants of emptied sites."""
+    constants = {f"{site.sublayer.module}.bias" for site in anatomy.sites if site.sublayer}
+    return constants | {f"{site.consumer}.bias" for site in anatomy.sites}
+
+
+def unpacked(model: nn.Module, anatomy: Anatomy) -> dict[str, Tensor]:
+    """A standalone model's parameters; of a layer that packs several projections, one for each of them."""
+    parts = {producer.module: producer.parts for site in anatomy.sites for producer in site.producers}
+    found = {}
+    for name, parameter in model.named_parameters():
+        for part, rows in enumerate(parameter.chunk(parts.get(name.rpartition(".")[0], 1))):
+            found[f"{name} {part}"] = rows
+    return found
+
+
+def tensors(outputs: Any) -> dict[str, Tensor]:
+    """The tensors that a call returned; a decoder gives its cache of keys and values beside them."""
+    return {name: value for name, value in outputs.items() if isinstance(value, Tensor)}
+
+
 def assert_equal_outputs(mine: Any, other: Any, tolerance: float = 1e-5) -> None:
     """Compare every tensor that two calls returned."""
-    assert mine.keys() == other.keys()
-    for name in mine:
-        torch.testing.assert_close(mine[name], other[name], atol=tolerance, rtol=0)
+    assert mine.keys() == other.keys() and tensors(mine)
+    for name, tensor in tensors(mine).items():
+        torch.testing.assert_close(tensor, other[name], atol=tolerance, rtol=0)

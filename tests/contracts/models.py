@@ -21,8 +21,26 @@ from transformers import (
     Dinov2WithRegistersModel,
     DINOv3ViTConfig,
     DINOv3ViTModel,
+    DistilBertConfig,
+    DistilBertModel,
     ElectraConfig,
     ElectraModel,
+    Gemma3TextConfig,
+    Gemma3TextModel,
+    GteConfig,
+    GteModel,
+    LlamaConfig,
+    LlamaModel,
+    ModernBertConfig,
+    ModernBertModel,
+    MPNetConfig,
+    MPNetModel,
+    NomicBertConfig,
+    NomicBertModel,
+    Qwen2Config,
+    Qwen2Model,
+    Qwen3Config,
+    Qwen3Model,
     RobertaConfig,
     RobertaModel,
     Siglip2TextConfig,
@@ -72,6 +90,18 @@ _SIGLIP_TEXT = {**_TEXT, "projection_size": 20, "bos_token_id": 0, "eos_token_id
 _NAFLEX = {**{key: value for key, value in _IMAGE.items() if key != "image_size"}, "num_patches": 16}
 
 _ROBERTA = {**_TEXT, "pad_token_id": 1}
+_DISTILBERT = dict(
+    vocab_size=WORDS, dim=WIDTH, n_layers=LAYERS, n_heads=HEADS, hidden_dim=NEURONS, max_position_embeddings=40
+)
+# The windows are shorter than the texts.
+_MODERNBERT = {
+    **_TEXT,
+    "layer_types": ["full_attention", "sliding_attention"],
+    "local_attention": 6,
+    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0),
+}
+_GROUPED = {**_TEXT, "num_key_value_heads": 2, "pad_token_id": 0}
+_SLIDING = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 4}
 
 SPECIMENS = (
     Specimen("bert", BertModel, BertConfig, _TEXT, "bert"),
@@ -80,6 +110,54 @@ SPECIMENS = (
     Specimen("xlm-roberta", XLMRobertaModel, XLMRobertaConfig, _ROBERTA, "bert", (), 1, True),
     Specimen("camembert", CamembertModel, CamembertConfig, _ROBERTA, "bert", (), 1, True),
     Specimen("electra", ElectraModel, ElectraConfig, {**_TEXT, "embedding_size": 16}, "bert"),
+    Specimen("distilbert", DistilBertModel, DistilBertConfig, _DISTILBERT, "distilbert"),
+    Specimen("mpnet", MPNetModel, MPNetConfig, {**_ROBERTA, "attn_implementation": "eager"}, "mpnet", (), 1, True),
+    Specimen("modernbert", ModernBertModel, ModernBertConfig, _MODERNBERT, "modernbert", (), 0, True, rotary=True),
+    Specimen("nomic-bert", NomicBertModel, NomicBertConfig, _TEXT, "nomic_bert", (), 0, True, rotary=True),
+    Specimen("gte", GteModel, GteConfig, {**_TEXT, "pad_token_id": 0}, "gte", (), 0, True, rotary=True),
+    # The width of all heads together is another than the model's, as in Qwen3-Embedding 0.6B.
+    Specimen(
+        "qwen3",
+        Qwen3Model,
+        Qwen3Config,
+        {**_GROUPED, "head_dim": 12},
+        "qwen3",
+        counts_positions_itself=True,
+        groups=2,
+        head_dim=12,
+        rotary=True,
+    ),
+    Specimen(
+        "qwen2",
+        Qwen2Model,
+        Qwen2Config,
+        {**_GROUPED, **_SLIDING, "use_sliding_window": True},
+        "llama",
+        counts_positions_itself=True,
+        groups=2,
+        rotary=True,
+    ),
+    # All queries share one key and one value, so the attention is one unit.
+    Specimen(
+        "llama-biases",
+        LlamaModel,
+        LlamaConfig,
+        {**_GROUPED, "num_key_value_heads": 1, "attention_bias": True, "mlp_bias": True, "use_cache": False},
+        "llama",
+        counts_positions_itself=True,
+        groups=1,
+        rotary=True,
+    ),
+    Specimen(
+        "embedding-gemma",
+        Gemma3TextModel,
+        Gemma3TextConfig,
+        {**_GROUPED, **_SLIDING, "head_dim": 8, "query_pre_attn_scalar": 8, "use_bidirectional_attention": True},
+        "gemma3",
+        counts_positions_itself=True,
+        groups=2,
+        rotary=True,
+    ),
     Specimen("vit", ViTModel, ViTConfig, _IMAGE, "vit", ((24, 24), (16, 32), (8, 8)), interpolates=True),
     Specimen(
         "vit-no-qkv-bias",

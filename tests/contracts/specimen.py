@@ -27,6 +27,9 @@ class Specimen:
     padding_word: int = 0
     counts_positions_itself: bool = False
     interpolates: bool = False
+    groups: int = HEADS
+    head_dim: int = WIDTH // HEADS
+    rotary: bool = False
 
     @property
     def reads_text(self) -> bool:
@@ -34,7 +37,7 @@ class Specimen:
 
     def model(self, seed: int = 0, attention: str = "sdpa") -> Any:
         """The same seed gives the same weights; none of them is zero or one just by initialisation."""
-        config = self.config_class(**self.options, attn_implementation=attention)
+        config = self.config_class(**{"attn_implementation": attention, **self.options})
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = self.model_class(config)

@@ -11,9 +11,11 @@ from contracts.specimen import Specimen, sentences
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from pliant.anatomy import Anatomy
 from pliant.cost import cost_of
 from pliant.elastic import Elastic
 from pliant.families import describe
+from pliant.surgery import slots
 
 SPARSITIES = (0.0, 0.1, 0.35, 0.6, 0.75)
 
@@ -24,19 +26,26 @@ def parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+def in_units(model: nn.Module, anatomy: Anatomy) -> int:
+    """Parameters of the tensors that units live in; a cut that gained a bias for its constants has others too."""
+    held = {slot.name for site in anatomy.sites for slot in slots(site)}
+    return sum(parameter.numel() for name, parameter in model.named_parameters() if name in held)
+
+
 def macs(model: nn.Module, batch: dict[str, Any]) -> int:
     """Half the floating-point operations: the counter says 2 for each multiply-accumulate.
 
-    Without those of resizing positions, which most models interpolate, and newer releases of SigLIP 2 multiply.
+    Without those of resizing positions, which most models interpolate, and newer releases of SigLIP 2 multiply, and of
+    the angles of rotary positions, which some releases of transformers get from a product of matrices.
     """
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model(**batch)
-    resizing = 0
+    of_module = {name: sum(flops.values()) for name, flops in counter.get_flop_counts().items()}
+    others = sum(flops for name, flops in of_module.items() if name.endswith(".rotary_emb"))
     if "spatial_shapes" in batch:
-        of_module = {name: sum(flops.values()) for name, flops in counter.get_flop_counts().items()}
         (embeddings,) = (name for name in of_module if name.endswith(".embeddings"))
-        resizing = of_module[embeddings] - of_module[f"{embeddings}.patch_embedding"]
-    return (counter.get_total_flops() - resizing) // 2
+        others += of_module[embeddings] - of_module[f"{embeddings}.patch_embedding"]
+    return (counter.get_total_flops() - others) // 2
 
 
 @specimens
@@ -48,9 +57,11 @@ def test_parameters_are_what_cost_says(specimen: Specimen, neurons: int) -> None
     for sparsity in SPARSITIES:
         cut = whole.plan(sparsity=sparsity)
         cost = whole.cost(cut)
-        assert parameters(whole.cut(sparsity=sparsity)) == cost.parameters
-        assert parameters(whole.view(cut)) == cost.parameters
-        assert cost.sparsity == (full - cost.parameters) / whole.anatomy.prunable_parameters
+        own = whole.cut(sparsity=sparsity)
+        assert parameters(own) == parameters(whole.view(cut)) == cost.parameters
+        units = in_units(whole.model, whole.anatomy)
+        assert units == whole.anatomy.prunable_parameters
+        assert cost.sparsity == (units - in_units(own, whole.anatomy)) / units
         assert cost.sparsity >= sparsity
 
 
@@ -61,7 +72,9 @@ def test_one_unit_costs_its_parameters(specimen: Specimen) -> None:
     for index, site in enumerate(whole.anatomy.sites):
         fewer = tuple(width - (index == other) for other, width in enumerate(widths))
         removed = whole.anatomy.total_parameters - cost_of(whole.anatomy, fewer).parameters
-        assert removed == site.unit_parameters
+        gained = 0 if site.consumer_bias else site.outputs
+        lost = site.sublayer.others if site.sublayer and site.units == 1 else 0
+        assert removed == site.unit_parameters - gained + lost
 
 
 @pytest.mark.parametrize("specimen", TEXT, ids=lambda specimen: specimen.name)
@@ -98,6 +111,9 @@ def test_native_tokens_of_images(specimen: Specimen) -> None:
 def test_native_tokens_of_texts_are_the_most_that_fit(specimen: Specimen) -> None:
     model = specimen.model()
     native = describe(model).native_tokens
+    if specimen.rotary:  # has no table of positions that would end
+        assert native == specimen.options["max_position_embeddings"]
+        return
     assert len(model(**specimen.padded(sentences([native], seed=0, first=2)))) > 0
     with pytest.raises((RuntimeError, IndexError, ValueError)):
         model(**specimen.padded(sentences([native + 1], seed=0, first=2)))
@@ -123,6 +139,18 @@ HEADS = (
     ("roberta", "RobertaForTokenClassification"),
     ("electra", "ElectraForPreTraining"),
     ("electra", "ElectraForSequenceClassification"),
+    ("distilbert", "DistilBertForSequenceClassification"),
+    ("distilbert", "DistilBertForMaskedLM"),
+    ("mpnet", "MPNetForSequenceClassification"),
+    ("mpnet", "MPNetForTokenClassification"),
+    ("modernbert", "ModernBertForMaskedLM"),
+    ("modernbert", "ModernBertForSequenceClassification"),
+    ("modernbert", "ModernBertForTokenClassification"),
+    ("nomic-bert", "NomicBertForSequenceClassification"),
+    ("gte", "GteForTokenClassification"),
+    ("qwen3", "Qwen3ForCausalLM"),
+    ("qwen3", "Qwen3ForSequenceClassification"),
+    ("embedding-gemma", "Gemma3ForCausalLM"),
     ("vit", "ViTForImageClassification"),
     ("deit", "DeiTForImageClassificationWithTeacher"),
     ("dinov2", "Dinov2ForImageClassification"),
@@ -144,7 +172,8 @@ def test_macs_with_a_head(name: str, head: str) -> None:
     # A classifier on one tower of two has the configuration of both.
     both = "vision_config" in model_class.config_class.sub_configs
     options = {"vision_config": specimen.options} if both else specimen.options
-    model = model_class(model_class.config_class(**options, attn_implementation="eager")).eval()
+    config = model_class.config_class(**{**options, "attn_implementation": "eager"})
+    model = model_class(config).eval()
     anatomy = describe(model)
     batch = (
         specimen.padded(sentences([9], 0, first=2)) if specimen.reads_text else specimen.images(specimen.sizes[0], 0, 1)

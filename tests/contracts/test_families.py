@@ -5,9 +5,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from contracts.elastics import assert_equal_outputs, elastic, fresh_elastic, masks_of, ranked
-from contracts.models import IMAGES, SPECIMENS, TEXT
-from contracts.specimen import Specimen
+from contracts.elastics import (
+    assert_equal_outputs,
+    elastic,
+    fresh_elastic,
+    masks_of,
+    ranked,
+    rest_biases,
+    tensors,
+    unpacked,
+)
+from contracts.models import IMAGES, SPECIMENS, TEXT, by_name
+from contracts.specimen import HEADS, Specimen
 
 from pliant.artefacts import load_cut, write_cut
 from pliant.budget import Cut
@@ -39,7 +48,14 @@ def test_family_and_sites(specimen: Specimen) -> None:
     assert [site.kind for site in anatomy.sites] == ["heads", "neurons"] * 2
     assert [site.layer for site in anatomy.sites] == [0, 0, 1, 1]
     assert len({site.name for site in anatomy.sites}) == 4
-    assert all(site.units == 4 and site.width == 8 for site in anatomy.sites if site.kind == "heads")
+    units, width = specimen.groups, specimen.head_dim * HEADS // specimen.groups
+    assert all((site.units, site.width) == (units, width) for site in anatomy.sites if site.kind == "heads")
+
+
+@pytest.mark.parametrize(("name", "notes"), [("bert", 0), ("nomic-bert", 0), ("qwen3", 1), ("embedding-gemma", 1)])
+def test_only_decoders_warn_of_their_cache(name: str, notes: int) -> None:
+    found = describe(by_name(name).model()).notes
+    assert [note.startswith("Give texts whole:") for note in found] == [True] * notes
 
 
 @specimens
@@ -116,11 +132,10 @@ def test_cuts_are_nested(specimen: Specimen, neurons: int) -> None:
     assert all(smaller.is_inside(larger) for larger, smaller in pairwise(cuts))
     assert cuts[0] != cuts[-1]
     for larger, smaller in ((cuts[0], cuts[9]), (cuts[9], cuts[-1])):
-        big, small = whole.view(larger), whole.view(smaller)
-        for name, parameter in small.named_parameters():
-            if name not in {f"{site.consumer}.bias" for site in whole.anatomy.sites}:
-                kept = tuple(slice(0, length) for length in parameter.shape)
-                assert torch.equal(big.get_parameter(name)[kept], parameter), name
+        big, small = (unpacked(standalone(whole.view(cut)), whole.anatomy) for cut in (larger, smaller))
+        for name in small.keys() - {f"{bias} 0" for bias in rest_biases(whole.anatomy)}:
+            kept = tuple(slice(0, length) for length in small[name].shape)
+            assert torch.equal(big[name][kept], small[name]), name
 
 
 @specimens
@@ -176,7 +191,7 @@ def test_bfloat16(specimen: Specimen) -> None:
     whole = Elastic(specimen.model().bfloat16(), ranking)
     expected = elastic(specimen.name).at(sparsity=0.5)(**specimen.batch())
     for model in (whole.at(sparsity=0.5), whole.cut(sparsity=0.5)):
-        outputs = model(**batch)
+        outputs = tensors(model(**batch))
         assert all(parameter.dtype == torch.bfloat16 for parameter in model.parameters())
         assert all(value.dtype == torch.bfloat16 for value in outputs.values())
-        assert_equal_outputs({name: value.float() for name, value in outputs.items()}, dict(expected), tolerance=0.1)
+        assert_equal_outputs({name: value.float() for name, value in outputs.items()}, tensors(expected), tolerance=0.1)

@@ -1,6 +1,6 @@
 """What looking at a model leaves behind: nothing. And what views and cuts share: everything, and nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
@@ -11,9 +11,12 @@ from contracts.specimen import Specimen, spread
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
+from pliant.budget import Cut
 from pliant.families import describe
 from pliant.gates import frozen, gated
 from pliant.rankers.rank import RANKERS, rank
+from pliant.replacements import Packed
+from pliant.surgery import picked_heads, standalone
 
 specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
@@ -115,25 +118,42 @@ def numbers_of(model: nn.Module, anatomy: Anatomy) -> list[tuple[int, ...]]:
     return found
 
 
+def half_of_every_site(anatomy: Anatomy) -> Cut:
+    return Cut(tuple(max(1, site.units // 2) for site in anatomy.sites))
+
+
+def parts_of(linear: Any, name: str, parts: int) -> list[Tensor]:
+    """The weights or biases of the projections that a layer packs, wherever a view or a cut has them."""
+    if isinstance(linear, Packed):
+        return list(linear.weights if name == "weight" else linear.biases)
+    whole = getattr(linear, name)
+    return [] if whole is None else list(whole.chunk(parts))
+
+
 @specimens
 @pytest.mark.parametrize("make", ["at", "cut"])
 def test_attributes_follow_the_widths(specimen: Specimen, make: str) -> None:
     whole = elastic(specimen.name)
     before = numbers_of(whole.model, whole.anatomy)
-    cut = whole.plan(sparsity=0.6)
-    model = getattr(whole, make)(sparsity=0.6)
+    cut = half_of_every_site(whole.anatomy)
+    model: Any = whole.view(cut) if make == "at" else standalone(whole.view(cut))
     for site, width in zip(whole.anatomy.sites, cut.widths, strict=True):
         consumer = model.get_submodule(site.consumer)
         assert consumer.in_features == width * site.width == consumer.weight.shape[1]
         assert consumer.out_features == site.outputs == consumer.weight.shape[0]
         for producer in site.producers:
             linear = model.get_submodule(producer.module)
-            assert linear.out_features == width * producer.rows == linear.weight.shape[0]
-            assert linear.in_features == producer.inputs == linear.weight.shape[1]
-            assert linear.bias is None or linear.bias.shape == (linear.out_features,)
+            rows = width * producer.rows
+            assert (linear.in_features, linear.out_features) == (producer.inputs, producer.parts * rows)
+            assert {weight.shape for weight in parts_of(linear, "weight", producer.parts)} == {(rows, producer.inputs)}
+            assert {bias.shape for bias in parts_of(linear, "bias", producer.parts)} <= {(rows,)}
+        for attribute in site.attributes:
+            found = getattr(model.get_submodule(attribute.module), attribute.name)
+            assert found == width * attribute.per_unit
         if site.kind == "heads":
             attention = model.get_submodule(site.producers[0].module.rpartition(".")[0])
-            assert getattr(attention, "num_attention_heads", getattr(attention, "num_heads", None)) == width
+            counts = ("num_attention_heads", "num_heads", "n_heads")
+            assert {getattr(attention, name, width) for name in counts} == {width}
             assert getattr(attention, "all_head_size", width * 8) == width * 8
     assert numbers_of(whole.model, whole.anatomy) == before
     assert numbers_of(specimen.model(), whole.anatomy) == before
@@ -146,9 +166,12 @@ def pointers(model: nn.Module) -> dict[str, int]:
 @specimens
 def test_views_share_all_storage_but_the_rest_biases(specimen: Specimen) -> None:
     whole = elastic(specimen.name)
-    full, view = pointers(whole.model), pointers(whole.at(sparsity=0.6))
-    own = {name for name in view if view[name] != full[name]}
-    assert own == {f"{site.consumer}.bias" for site in whole.anatomy.sites}
+    cut = half_of_every_site(whole.anatomy)
+    full, view = pointers(whole.model), pointers(whole.view(cut))
+    own = {name for name in view if view[name] not in full.values()}
+    narrowed = [site for site, width in zip(whole.anatomy.sites, cut.widths, strict=True) if width < site.units]
+    assert own == {f"{site.consumer}.bias" for site in narrowed}
+    assert all(view[name] == full[name] for name in view.keys() & full.keys() - own)
 
 
 @specimens
@@ -162,22 +185,33 @@ def test_cuts_share_nothing(specimen: Specimen, sparsity: float) -> None:
         assert tensor.untyped_storage().nbytes() == tensor.nbytes, name
 
 
+def origin(name: str, known: Collection[str]) -> str:
+    """The full model's parameter that one of a view comes from, or the weight of the layer that gained a bias."""
+    layer, _, key = name.rpartition(".")
+    whole = layer.removesuffix("s") if key.isdigit() else name
+    return whole if whole in known else f"{layer}.weight"
+
+
 @specimens
 def test_views_and_cuts_keep_the_flags(specimen: Specimen) -> None:
     whole = fresh_elastic(specimen)
     for index, parameter in enumerate(whole.model.parameters()):
         parameter.requires_grad_(index % 2 == 0)
-    wanted = [parameter.requires_grad for parameter in whole.model.parameters()]
-    for model in (whole.at(sparsity=0.6), whole.cut(sparsity=0.6)):
-        assert [parameter.requires_grad for parameter in model.parameters()] == wanted
+    wanted = {name: parameter.requires_grad for name, parameter in whole.model.named_parameters()}
+    view = whole.view(half_of_every_site(whole.anatomy))
+    for model in (view, standalone(view)):
+        for name, parameter in model.named_parameters():
+            assert parameter.requires_grad == wanted[origin(name, wanted)], name
         assert not any(module.training for module in model.modules())
 
 
 @specimens
 def test_the_full_model_is_only_reordered(specimen: Specimen) -> None:
     whole, original = elastic(specimen.name), specimen.model().state_dict()
-    for name, tensor in whole.model.state_dict().items():
-        assert torch.equal(tensor.flatten().sort().values, original[name].flatten().sort().values), name
+    state = whole.model.state_dict()
+    assert state.keys() == original.keys() | picked_heads(whole.anatomy)
+    for name, tensor in original.items():
+        assert torch.equal(tensor.flatten().sort().values, state[name].flatten().sort().values), name
 
 
 def hidden_states(model: Any, specimen: Specimen) -> int:

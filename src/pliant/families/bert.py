@@ -35,21 +35,36 @@ LAYOUT = Layout(
     ),
 )
 
-_ONCE_PER_INPUT = ("pooler", "seq_relationship", "classifier")
+_POOLERS = frozenset({"pooler", "seq_relationship"})
+_CLASSIFIERS = frozenset({"classifier", "pre_classifier"})
 
 
 def surroundings(model: nn.Module, layers: tuple[str, ...]) -> Surroundings:
     """Count the linear layers outside the sites: poolers and classifiers once, the others for each token."""
+    return beside(model, layers, _positions(model))
+
+
+def beside(
+    model: nn.Module, layers: tuple[str, ...], tokens: int, classifiers: frozenset[str] = _CLASSIFIERS
+) -> Surroundings:
+    """Count the linear layers outside the sites of a model of texts.
+
+    Args:
+        model: The model.
+        layers: Paths of its layers.
+        tokens: Its longest input.
+        classifiers: Names of the parts of a head that read a single vector; all others read every token's.
+    """
     once = per_token = 0
     # A token classifier's head has the name that others give to one that reads a single vector.
-    single = _ONCE_PER_INPUT[:-1] if type(model).__name__.endswith("ForTokenClassification") else _ONCE_PER_INPUT
+    single = _POOLERS if type(model).__name__.endswith("ForTokenClassification") else _POOLERS | classifiers
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear) and not name.startswith(layers):
-            if any(part in name.split(".") for part in single):
+            if single & set(name.split(".")):
                 once += module.weight.numel()
             else:
                 per_token += module.weight.numel()
-    return Surroundings(_positions(model), per_token, once)
+    return Surroundings(tokens, per_token, once)
 
 
 def _positions(model: nn.Module) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from pliant.anatomy import Attribute, Kind, Producer, Site, Sublayer, Table
+from pliant.anatomy import Attribute, Kind, Producer, SharedBias, Site, Sublayer, Table
 from pliant.errors import UnsupportedModelError
 
 
@@ -49,6 +49,8 @@ class Heads:
         counts: Integer attributes that grow with the heads, as `module.attribute`.
         sublayer: What gives way when no head is left; None where one has to stay.
         tables: Parameters with a column for each head, such as relative position biases.
+        shared_bias: The module that is given a bias with a row for each head that all layers share, and the name of
+            that argument; None where there is none.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Heads:
     counts: tuple[str, ...] = ()
     sublayer: Gives | None = None
     tables: tuple[str, ...] = ()
+    shared_bias: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,11 @@ def _heads(layer: nn.Module, path: str, index: int, heads: Heads) -> Site:
     rows = [_rows(layer, projection) for projection in heads.projections]
     # As many units as the projection with the fewest heads has, which is the keys' or the values'.
     site = _site(layer, path, index, "heads", heads, min(rows) // max(1, head_dim), head_dim)
-    return replace(site, tables=tuple(_table(layer, path, name, site.units) for name in heads.tables))
+    site = replace(site, tables=tuple(_table(layer, path, name, site.units) for name in heads.tables))
+    if heads.shared_bias is None:
+        return site
+    module, argument = heads.shared_bias
+    return replace(site, shared_bias=SharedBias(f"{path}.{module}", argument))
 
 
 def _table(layer: nn.Module, prefix: str, name: str, units: int) -> Table:

@@ -6,11 +6,37 @@ from torch import nn
 
 from pliant.anatomy import Anatomy, Site
 from pliant.errors import UnsupportedModelError
-from pliant.families import beit, bert, clip, dinov2, dinov3, siglip, vit
+from pliant.families import (
+    beit,
+    bert,
+    clip,
+    dinov2,
+    dinov3,
+    distilbert,
+    gemma,
+    gemma3,
+    gte,
+    llama,
+    modernbert,
+    mpnet,
+    nomic_bert,
+    qwen3,
+    siglip,
+    vit,
+)
 from pliant.families.layout import Family, class_name, layer_sites, layout_of
 
 FAMILIES: tuple[Family, ...] = (
     bert.FAMILY,
+    distilbert.FAMILY,
+    mpnet.FAMILY,
+    modernbert.FAMILY,
+    nomic_bert.FAMILY,
+    gte.FAMILY,
+    qwen3.FAMILY,
+    llama.FAMILY,
+    gemma.FAMILY,
+    gemma3.FAMILY,
     vit.FAMILY,
     dinov2.FAMILY,
     dinov3.FAMILY,
