@@ -72,8 +72,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure what each size keeps, as a table, a plot and a report."""
-    sizes = numbers(sparsity, "--sparsity")
-    rivals = _rivals(against)
+    sizes, rivals = numbers(sparsity, "--sparsity"), _rivals(against)
     _check_sizes(("inputs", inputs), ("batch-size", batch_size), ("max-tokens", max_tokens), ("image-size", image_size))
     _check_outputs((report, json_path), (plot_path, kept_path))
     with progress(quiet or as_json) as advance:
