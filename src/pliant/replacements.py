@@ -53,7 +53,8 @@ class PicksHeads(nn.Module):
     def __init__(self, module: nn.Module, argument: str, heads: Tensor) -> None:
         """Take over the parts of `module`, and of what it gets as `argument` pick the rows `heads` `[units]`."""
         super().__init__()
-        self.__dict__.update(vars(module))
+        # What `Module.compile` left there runs the module itself.
+        self.__dict__.update(vars(module) | {"_compiled_call_impl": None})
         self._buffers = self._buffers.copy()
         self.stock = type(module)
         self.argument = argument
