@@ -66,9 +66,13 @@ def plain_magnitudes(model: Any, anatomy: Anatomy) -> Tensor:
     for site in anatomy.sites:
         consumer = model.get_submodule(site.consumer).weight
         for unit in range(site.units):
-            rows = slice(unit * site.width, (unit + 1) * site.width)
-            producers = [model.get_submodule(producer.module).weight[rows] for producer in site.producers]
-            size = torch.cat([weight.flatten() for weight in producers]).norm() * consumer[:, rows].norm()
+            columns = slice(unit * site.width, (unit + 1) * site.width)
+            parts = [
+                part[unit * producer.rows : (unit + 1) * producer.rows]
+                for producer in site.producers
+                for part in model.get_submodule(producer.module).weight.chunk(producer.parts)
+            ]
+            size = torch.cat([weight.flatten() for weight in parts]).norm() * consumer[:, columns].norm()
             found.append(size / site.unit_parameters)
     return torch.stack(found)
 
