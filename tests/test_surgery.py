@@ -1,5 +1,6 @@
 import pytest
 import torch
+from contracts.elastics import origin
 from contracts.models import SPECIMENS
 from contracts.specimen import Specimen, output_of
 from torch import Tensor
@@ -26,20 +27,22 @@ def test_slots_hold_the_parameters_of_all_units(specimen: Specimen) -> None:
     for site in describe(model).sites:
         found = list(slots(site))
         assert sum(model.get_parameter(slot.name).numel() for slot in found) == site.units * site.unit_parameters
-        assert all(model.get_parameter(slot.name).shape[slot.axis] == site.units * slot.per_unit for slot in found)
+        for slot in found:
+            assert model.get_parameter(slot.name).shape[slot.axis] == site.units * slot.per_unit * slot.parts
 
 
 @specimens
 @torch.no_grad()
 def test_a_reordered_model_computes_what_it_did(specimen: Specimen) -> None:
     model, orders = specimen.model(), random_orders(specimen)
-    before = output_of(model(**specimen.batch()))
+    before = output_of(specimen.call(model, specimen.batch()))
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     reorder_(model, describe(model), orders)
-    assert any(not torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
-    torch.testing.assert_close(output_of(model(**specimen.batch())), before, atol=1e-5, rtol=0)
+    assert any(not torch.equal(tensor, model.state_dict()[name]) for name, tensor in weights.items())
+    assert model.state_dict().keys() == weights.keys()
+    torch.testing.assert_close(output_of(specimen.call(model, specimen.batch())), before, atol=1e-5, rtol=0)
     reorder_(model, describe(model), [torch.argsort(order) for order in orders])
-    assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+    assert all(torch.equal(tensor, model.state_dict()[name]) for name, tensor in weights.items())
 
 
 @specimens
@@ -57,15 +60,20 @@ def test_a_view_of_all_widths_at_once(specimen: Specimen) -> None:
     """Every site at another width, down to one unit."""
     model = specimen.model()
     anatomy = describe(model)
-    biases = [model.get_parameter(f"{site.consumer}.bias") for site in anatomy.sites]
-    widths = (1, anatomy.sites[1].units, 3, 1)
+    biases = [torch.full((site.outputs,), 0.1) for site in anatomy.sites]
+    widths = tuple((1, site.units, max(1, site.units - 1), 1)[index] for index, site in enumerate(anatomy.sites))
     small = view(model, anatomy, widths, biases)
-    assert torch.isfinite(output_of(small(**specimen.batch()))).all()
+    assert torch.isfinite(output_of(specimen.call(small, specimen.batch()))).all()
     assert type(small) is type(model)
-    assert small.state_dict().keys() == model.state_dict().keys()
     own = standalone(small)
+    narrowed = [site for site, width in zip(anatomy.sites, widths, strict=True) if width < site.units]
+    gained = {f"{site.consumer}.bias" for site in narrowed}
+    assert {origin(name, anatomy).name for name in own.state_dict()} == model.state_dict().keys() | gained
     torch.testing.assert_close(
-        output_of(own(**specimen.batch())), output_of(small(**specimen.batch())), atol=1e-6, rtol=0
+        output_of(specimen.call(own, specimen.batch())),
+        output_of(specimen.call(small, specimen.batch())),
+        atol=1e-5,
+        rtol=0,
     )
     for parameter in own.parameters():
         parameter.zero_()

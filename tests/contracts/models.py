@@ -1,6 +1,7 @@
 """Tiny random models, one for each layout that a family knows."""
 
 from contracts.specimen import HEADS, LAYERS, NEURONS, WIDTH, WORDS, Specimen
+from contracts.timm_models import TIMM
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -49,7 +50,7 @@ _DINO = dict(
 
 _ROBERTA = {**_TEXT, "pad_token_id": 1}
 
-SPECIMENS = (
+TRANSFORMERS = (
     Specimen("bert", BertModel, BertConfig, _TEXT, "bert"),
     Specimen("bert-classifier", BertForSequenceClassification, BertConfig, {**_TEXT, "num_labels": 3}, "bert"),
     Specimen("roberta", RobertaModel, RobertaConfig, _ROBERTA, "bert", (), 1, True),
@@ -72,6 +73,8 @@ SPECIMENS = (
         "dinov2-gated", Dinov2Model, Dinov2Config, {**_DINO, "use_swiglu_ffn": True}, "dinov2", ((28, 28), (21, 14))
     ),
 )
+
+SPECIMENS = (*TRANSFORMERS, *TIMM)
 
 TEXT = tuple(specimen for specimen in SPECIMENS if specimen.reads_text)
 IMAGES = tuple(specimen for specimen in SPECIMENS if not specimen.reads_text)

@@ -1,19 +1,21 @@
 """What a cut costs, counted independently: parameters from the module, multiply-accumulates from its operations."""
 
-from typing import Any
-
 import pytest
 import torch
 import transformers
-from contracts.elastics import elastic, ranked
+from contracts.elastics import elastic, origin, ranked
 from contracts.models import IMAGES, SPECIMENS, TEXT, by_name
 from contracts.specimen import Specimen, sentences
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from pliant.anatomy import Anatomy
+from pliant.batches import Batch, forward
 from pliant.cost import cost_of
 from pliant.elastic import Elastic
 from pliant.families import describe
+from pliant.gates import frozen
+from pliant.surgery import slots
 
 SPARSITIES = (0.0, 0.1, 0.35, 0.6, 0.75)
 
@@ -24,10 +26,16 @@ def parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def macs(model: nn.Module, batch: dict[str, Any]) -> int:
+def in_units(model: nn.Module, anatomy: Anatomy) -> int:
+    """Parameters of the tensors that units live in; a cut that gained a bias for its constants has others too."""
+    held = {slot.name for site in anatomy.sites for slot in slots(site)}
+    return sum(parameter.numel() for name, parameter in model.named_parameters() if origin(name, anatomy).name in held)
+
+
+def macs(model: nn.Module, batch: Batch) -> int:
     """Half the floating-point operations: the counter says 2 for each multiply-accumulate."""
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model(**batch)
+    with frozen(model), torch.no_grad(), FlopCounterMode(display=False) as counter:
+        forward(model, batch)
     return counter.get_total_flops() // 2
 
 
@@ -40,9 +48,11 @@ def test_parameters_are_what_cost_says(specimen: Specimen, neurons: int) -> None
     for sparsity in SPARSITIES:
         cut = whole.plan(sparsity=sparsity)
         cost = whole.cost(cut)
-        assert parameters(whole.cut(sparsity=sparsity)) == cost.parameters
-        assert parameters(whole.view(cut)) == cost.parameters
-        assert cost.sparsity == (full - cost.parameters) / whole.anatomy.prunable_parameters
+        own = whole.cut(sparsity=sparsity)
+        assert parameters(own) == parameters(whole.view(cut)) == cost.parameters
+        units = in_units(whole.model, whole.anatomy)
+        assert units == whole.anatomy.prunable_parameters
+        assert cost.sparsity == (units - in_units(own, whole.anatomy)) / units
         assert cost.sparsity >= sparsity
 
 
@@ -53,7 +63,9 @@ def test_one_unit_costs_its_parameters(specimen: Specimen) -> None:
     for index, site in enumerate(whole.anatomy.sites):
         fewer = tuple(width - (index == other) for other, width in enumerate(widths))
         removed = whole.anatomy.total_parameters - cost_of(whole.anatomy, fewer).parameters
-        assert removed == site.unit_parameters
+        gained = 0 if site.consumer_bias else site.outputs
+        lost = site.sublayer.others if site.sublayer and site.units == 1 else 0
+        assert removed == site.unit_parameters - gained + lost
 
 
 @pytest.mark.parametrize("specimen", TEXT, ids=lambda specimen: specimen.name)
@@ -72,7 +84,7 @@ def test_macs_of_images(specimen: Specimen) -> None:
     whole = Elastic(specimen.model(attention="eager"), ranked(specimen.name))
     for size in specimen.sizes:
         batch = specimen.images(size, count=2)
-        tokens = whole.model(**batch).last_hidden_state.shape[1]
+        tokens = specimen.tokens(whole.model, batch)
         assert macs(whole.model, batch) == 2 * whole.anatomy.macs(tokens)
         for sparsity in SPARSITIES:
             counted = macs(whole.at(sparsity=sparsity), batch)
@@ -82,8 +94,7 @@ def test_macs_of_images(specimen: Specimen) -> None:
 @pytest.mark.parametrize("specimen", IMAGES, ids=lambda specimen: specimen.name)
 def test_native_tokens_of_images(specimen: Specimen) -> None:
     model = specimen.model()
-    tokens = model(**specimen.images(specimen.sizes[0])).last_hidden_state.shape[1]
-    assert describe(model).native_tokens == tokens
+    assert describe(model).native_tokens == specimen.tokens(model, specimen.images(specimen.sizes[0]))
 
 
 @pytest.mark.parametrize("specimen", TEXT, ids=lambda specimen: specimen.name)
@@ -115,6 +126,18 @@ HEADS = (
     ("roberta", "RobertaForTokenClassification"),
     ("electra", "ElectraForPreTraining"),
     ("electra", "ElectraForSequenceClassification"),
+    ("distilbert", "DistilBertForSequenceClassification"),
+    ("distilbert", "DistilBertForMaskedLM"),
+    ("mpnet", "MPNetForSequenceClassification"),
+    ("mpnet", "MPNetForTokenClassification"),
+    ("modernbert", "ModernBertForMaskedLM"),
+    ("modernbert", "ModernBertForSequenceClassification"),
+    ("modernbert", "ModernBertForTokenClassification"),
+    ("nomic-bert", "NomicBertForSequenceClassification"),
+    ("gte", "GteForTokenClassification"),
+    ("qwen3", "Qwen3ForCausalLM"),
+    ("qwen3", "Qwen3ForSequenceClassification"),
+    ("embedding-gemma", "Gemma3ForCausalLM"),
     ("vit", "ViTForImageClassification"),
     ("deit", "DeiTForImageClassificationWithTeacher"),
     ("dinov2", "Dinov2ForImageClassification"),
@@ -125,7 +148,7 @@ HEADS = (
 def test_macs_with_a_head(name: str, head: str) -> None:
     """Some heads read one vector, others every token."""
     specimen = by_name(name)
-    config = specimen.config_class(**specimen.options, attn_implementation="eager")
+    config = specimen.config_class(**{**specimen.options, "attn_implementation": "eager"})
     model = getattr(transformers, head)(config).eval()
     anatomy = describe(model)
     batch = (

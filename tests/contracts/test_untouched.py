@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 import torch
-from contracts.elastics import elastic, fresh_elastic, ranked
-from contracts.models import SPECIMENS, by_name
-from contracts.specimen import Specimen, spread
+from contracts.elastics import elastic, fresh_elastic, origin, ranked
+from contracts.models import SPECIMENS, TRANSFORMERS, by_name
+from contracts.specimen import HEADS, Specimen, spread
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
+from pliant.budget import Cut
 from pliant.families import describe
 from pliant.gates import frozen, gated
 from pliant.rankers.rank import RANKERS, rank
+from pliant.replacements import Packed
+from pliant.surgery import standalone
 
 specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
@@ -73,7 +76,7 @@ def test_gates_leave_no_trace(specimen: Specimen) -> None:
     anatomy, before = describe(model), state_of(model)
     with frozen(model), gated(model, anatomy, ranked(specimen.name).rest) as gates:
         gates.masks = torch.zeros(anatomy.units)
-        model(**specimen.batch())
+        specimen.call(model, specimen.batch())
         assert state_of(model) != before
     assert state_of(model) == before
 
@@ -115,25 +118,42 @@ def numbers_of(model: nn.Module, anatomy: Anatomy) -> list[tuple[int, ...]]:
     return found
 
 
+def half_of_every_site(anatomy: Anatomy) -> Cut:
+    return Cut(tuple(max(1, site.units // 2) for site in anatomy.sites))
+
+
+def parts_of(linear: Any, name: str, parts: int) -> list[Tensor]:
+    """The weights or biases of the projections that a layer packs, wherever a view or a cut has them."""
+    if isinstance(linear, Packed):
+        return [part for part in (linear.weights if name == "weight" else linear.biases) if part is not None]
+    whole = getattr(linear, name)
+    return [] if whole is None else list(whole.chunk(parts))
+
+
 @specimens
 @pytest.mark.parametrize("make", ["at", "cut"])
 def test_attributes_follow_the_widths(specimen: Specimen, make: str) -> None:
     whole = elastic(specimen.name)
     before = numbers_of(whole.model, whole.anatomy)
-    cut = whole.plan(sparsity=0.6)
-    model = getattr(whole, make)(sparsity=0.6)
+    cut = half_of_every_site(whole.anatomy)
+    model: Any = whole.view(cut) if make == "at" else standalone(whole.view(cut))
     for site, width in zip(whole.anatomy.sites, cut.widths, strict=True):
         consumer = model.get_submodule(site.consumer)
         assert consumer.in_features == width * site.width == consumer.weight.shape[1]
         assert consumer.out_features == site.outputs == consumer.weight.shape[0]
         for producer in site.producers:
             linear = model.get_submodule(producer.module)
-            assert linear.out_features == width * producer.rows == linear.weight.shape[0]
-            assert linear.in_features == producer.inputs == linear.weight.shape[1]
-            assert linear.bias is None or linear.bias.shape == (linear.out_features,)
+            rows = width * producer.rows
+            assert (linear.in_features, linear.out_features) == (producer.inputs, producer.parts * rows)
+            assert {weight.shape for weight in parts_of(linear, "weight", producer.parts)} == {(rows, producer.inputs)}
+            assert {bias.shape for bias in parts_of(linear, "bias", producer.parts)} <= {(rows,)}
+        for attribute in site.attributes:
+            found = getattr(model.get_submodule(attribute.module), attribute.name)
+            assert found == width * attribute.per_unit
         if site.kind == "heads":
             attention = model.get_submodule(site.producers[0].module.rpartition(".")[0])
-            assert attention.num_attention_heads == width
+            heads, names = width * HEADS // specimen.groups, ("num_attention_heads", "n_heads", "num_heads")
+            assert {getattr(attention, name, heads) for name in names} == {heads}
             assert getattr(attention, "all_head_size", width * 8) == width * 8
     assert numbers_of(whole.model, whole.anatomy) == before
     assert numbers_of(specimen.model(), whole.anatomy) == before
@@ -146,9 +166,12 @@ def pointers(model: nn.Module) -> dict[str, int]:
 @specimens
 def test_views_share_all_storage_but_the_rest_biases(specimen: Specimen) -> None:
     whole = elastic(specimen.name)
-    full, view = pointers(whole.model), pointers(whole.at(sparsity=0.6))
-    own = {name for name in view if view[name] != full[name]}
-    assert own == {f"{site.consumer}.bias" for site in whole.anatomy.sites}
+    cut = half_of_every_site(whole.anatomy)
+    full, view = pointers(whole.model), pointers(whole.view(cut))
+    own = {name for name in view if view[name] not in full.values()}
+    narrowed = [site for site, width in zip(whole.anatomy.sites, cut.widths, strict=True) if width < site.units]
+    assert own == {f"{site.consumer}.bias" for site in narrowed}
+    assert all(view[name] == full[name] for name in view.keys() & full.keys() - own)
 
 
 @specimens
@@ -167,17 +190,24 @@ def test_views_and_cuts_keep_the_flags(specimen: Specimen) -> None:
     whole = fresh_elastic(specimen)
     for index, parameter in enumerate(whole.model.parameters()):
         parameter.requires_grad_(index % 2 == 0)
-    wanted = [parameter.requires_grad for parameter in whole.model.parameters()]
-    for model in (whole.at(sparsity=0.6), whole.cut(sparsity=0.6)):
-        assert [parameter.requires_grad for parameter in model.parameters()] == wanted
+    wanted = {name: parameter.requires_grad for name, parameter in whole.model.named_parameters()}
+    view = whole.view(half_of_every_site(whole.anatomy))
+    for model in (view, standalone(view)):
+        for name, parameter in model.named_parameters():
+            whole_name = origin(name, whole.anatomy).name
+            # A bias that a consumer gains does as its weight does.
+            known = whole_name if whole_name in wanted else f"{whole_name.rpartition('.')[0]}.weight"
+            assert parameter.requires_grad == wanted[known], name
         assert not any(module.training for module in model.modules())
 
 
 @specimens
 def test_the_full_model_is_only_reordered(specimen: Specimen) -> None:
     whole, original = elastic(specimen.name), specimen.model().state_dict()
-    for name, tensor in whole.model.state_dict().items():
-        assert torch.equal(tensor.flatten().sort().values, original[name].flatten().sort().values), name
+    state = whole.model.state_dict()
+    assert state.keys() == original.keys()
+    for name, tensor in original.items():
+        assert torch.equal(tensor.flatten().sort().values, state[name].flatten().sort().values), name
 
 
 def hidden_states(model: Any, specimen: Specimen) -> int:
@@ -185,7 +215,7 @@ def hidden_states(model: Any, specimen: Specimen) -> int:
         return len(model(**specimen.batch(), output_hidden_states=True).hidden_states)
 
 
-@specimens
+@pytest.mark.parametrize("specimen", TRANSFORMERS, ids=lambda specimen: specimen.name)
 @pytest.mark.parametrize("first", ["full", "whole view", "view", "cut"])
 def test_hooks_on_one_size_do_not_run_in_another(specimen: Specimen, first: str) -> None:
     """transformers records hidden states by hooks that it adds when they are first asked for."""

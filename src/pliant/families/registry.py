@@ -4,10 +4,11 @@ from torch import nn
 
 from pliant.anatomy import Anatomy, Site
 from pliant.errors import UnsupportedModelError
-from pliant.families import bert, dinov2, vit
-from pliant.families.layout import Family, class_name, layer_sites, layout_of
+from pliant.families import bert, dinov2, timm_eva, timm_vit, vit
+from pliant.families.fitting import layout_of
+from pliant.families.layout import Family, class_name, layer_sites
 
-FAMILIES: tuple[Family, ...] = (bert.FAMILY, vit.FAMILY, dinov2.FAMILY)
+FAMILIES: tuple[Family, ...] = (bert.FAMILY, vit.FAMILY, dinov2.FAMILY, timm_vit.FAMILY, timm_eva.FAMILY)
 
 
 def describe(model: nn.Module) -> Anatomy:
@@ -36,6 +37,8 @@ def describe(model: nn.Module) -> Anatomy:
         notes |= {layout.note: None} if layout.note else {}
     _refuse_shared(model, paths)
     _refuse_replaced(model, paths)
+    if not sites:
+        raise UnsupportedModelError(f"Nothing can leave this {type(model).__name__}. {' '.join(notes)}")
     around = family.surroundings(model, paths)
     if around.native_tokens < 1:
         raise UnsupportedModelError(
@@ -45,12 +48,13 @@ def describe(model: nn.Module) -> Anatomy:
     return Anatomy(
         family=family.name,
         sites=tuple(sites),
-        pooling=family.pooling,
+        pooling=around.pooling or family.pooling,
         total_parameters=sum(parameter.numel() for parameter in model.parameters()),
         native_tokens=around.native_tokens,
         fixed_macs_per_token=around.fixed_macs_per_token,
         fixed_macs=around.fixed_macs,
         notes=tuple(notes),
+        fixed_macs_per_pair=around.fixed_macs_per_pair,
     )
 
 
