@@ -1,8 +1,11 @@
 PYTHON ?= python3
-EXTRAS ?= demo,dev,eval
+EXTRAS ?= demo,dev,eval,timm
 # Without an NVIDIA GPU, torch 2.13.0 first: pip finds its CPU build on such machines, where an open range would take
 # a newer CUDA build of several GB. With a GPU, empty: the requirement in pyproject.toml decides.
 TORCH ?= $(shell nvidia-smi -L >/dev/null 2>&1 || echo torch==2.13.0)
+# The torchvision of that torch, which timm needs. It is another build and can't be imported beside the CPU build of
+# torch until two operators are declared, which a module of the test environment does.
+TORCHVISION ?= $(if $(TORCH),torchvision==0.28.0)
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -49,9 +52,11 @@ $(OLDEST)/.installed: $(INSTALLED) tests/oldest.py
 	$(BIN)/pip install --quiet --no-deps --target $(OLDEST) $$($(BIN)/python tests/oldest.py)
 	@touch $@
 
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml $(wildcard tests/environment/*.py)
 	@echo "Installing into .venv; the first time takes a few minutes."
 	$(PYTHON) -m venv .venv
 	torch="$(TORCH)"; test -z "$$torch" || $(BIN)/pip install --quiet "$$torch"
+	vision="$(TORCHVISION)"; test -z "$$vision" || $(BIN)/pip install --quiet --no-deps "$$vision"
 	$(BIN)/pip install --quiet -e '.[$(EXTRAS)]'
+	vision="$(TORCHVISION)"; test -z "$$vision" || $(BIN)/python tests/environment/install.py
 	@touch $@

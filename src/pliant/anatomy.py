@@ -27,6 +27,8 @@ class Producer:
         bias: Whether the layer has a bias.
         parts: How many projections of one shape the layer packs, one below the other: 3 for a fused query, key and
             value, 2 for a fused gate and up projection.
+        biases: For each part, the path of a parameter outside the layer that is its bias; None where it has none.
+            Empty where the layer holds its bias itself, or there is none at all.
     """
 
     module: str
@@ -34,11 +36,13 @@ class Producer:
     inputs: int
     bias: bool
     parts: int = 1
+    biases: tuple[str | None, ...] = ()
 
     @property
     def parameters(self) -> int:
         """Parameters that leave with one unit."""
-        return self.parts * self.rows * (self.inputs + self.bias)
+        outside = sum(bias is not None for bias in self.biases)
+        return self.rows * (self.parts * (self.inputs + self.bias) + outside)
 
     @property
     def macs(self) -> int:
@@ -72,6 +76,26 @@ class Table:
 
     parameter: str
     rows: int
+
+
+@dataclass(frozen=True)
+class Successor:
+    """Another class of the module's own library that takes its place once units have left.
+
+    It computes the same from the same parts, but where the module's forward takes a width from its input, which no
+    attribute changes, the successor has an attribute for it. What the module held itself, its successor doesn't need.
+
+    Args:
+        module: Path of the module.
+        class_name: Qualified name of the class.
+        attributes: What it has and the module may lack, and how much of each one unit accounts for.
+        constants: The same, where no unit changes it.
+    """
+
+    module: str
+    class_name: str
+    attributes: tuple[Attribute, ...] = ()
+    constants: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,6 +145,7 @@ class Site:
         sublayer: What gives way when no unit is left; None where one unit has to stay.
         tables: Parameters with a column for each unit.
         shared_bias: A bias of all layers from which the site's heads take their rows; None where there is none.
+        successor: What takes a module's place when some units leave; None where attributes are enough.
     """
 
     name: str
@@ -136,6 +161,7 @@ class Site:
     sublayer: Sublayer | None = None
     tables: tuple[Table, ...] = ()
     shared_bias: SharedBias | None = None
+    successor: Successor | None = None
 
     @property
     def unit_parameters(self) -> int:
@@ -173,6 +199,7 @@ class Anatomy:
         native_tokens: Tokens of a full-size input (text: the longest; images: patches and prefix tokens).
         fixed_macs_per_token: Multiply-accumulates outside the sites that grow with the tokens.
         fixed_macs: Multiply-accumulates outside the sites that every input costs.
+        fixed_macs_per_pair: Multiply-accumulates outside the sites for each pair of tokens: attention without units.
         notes: What a user should know of it, such as why some heads can't leave; full sentences.
         objective: What of its outputs is used, so what a ranking should keep: `pooled`, or `pooled+tokens`.
     """
@@ -186,6 +213,7 @@ class Anatomy:
     fixed_macs: int = 0
     notes: tuple[str, ...] = ()
     objective: str = "pooled"
+    fixed_macs_per_pair: int = 0
 
     @property
     def units(self) -> int:
@@ -235,4 +263,4 @@ class Anatomy:
         length = self.native_tokens if tokens is None else tokens
         kept = tuple(site.units for site in self.sites) if widths is None else widths
         units = sum(width * site.unit_macs(length) for width, site in zip(kept, self.sites, strict=True))
-        return units + self.fixed_macs_per_token * length + self.fixed_macs
+        return units + (self.fixed_macs_per_pair * length + self.fixed_macs_per_token) * length + self.fixed_macs

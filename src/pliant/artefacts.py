@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from pliant import timm_hub
 from pliant.anatomy import Anatomy
 from pliant.checkpoint import (
     CHECKPOINT_FILES,
@@ -35,7 +36,7 @@ Form = Literal["elastic", "cut"]
 
 
 def save_elastic(directory: str | Path, model: nn.Module, weights: Mapping[str, Tensor], ranking: Ranking) -> None:
-    """Write an elastic directory from a transformers model in memory.
+    """Write an elastic directory from a model in memory, of transformers or made by `timm.create_model`.
 
     Args:
         directory: A directory that doesn't exist yet, or is empty.
@@ -44,7 +45,7 @@ def save_elastic(directory: str | Path, model: nn.Module, weights: Mapping[str, 
         ranking: Its ranking.
 
     Raises:
-        InputError: It isn't a transformers model, or the directory exists or can't be written.
+        InputError: Neither library made the model, or the directory exists or can't be written.
     """
     with new_directory(directory) as folder:
         _save_pretrained(model, folder, weights, stock_names=True)
@@ -77,11 +78,15 @@ def write_cut(directory: str | Path, cut: nn.Module, widths: tuple[int, ...], ch
         checkpoint: The checkpoint that it was cut from.
 
     Raises:
-        InputError: It isn't a transformers model, or the directory exists or can't be written.
+        InputError: Neither library made the model, or the directory exists or can't be written.
     """
     with new_directory(directory) as folder:
         _copy_files(checkpoint.directory, folder, weights=False)
-        _save_pretrained(cut, folder, cut.state_dict(), stock_names=False)
+        if timm_hub.made_by_timm(cut):
+            # The configuration, of the full model, is among the files that were copied.
+            save_file(cut.state_dict(), folder / timm_hub.WEIGHTS)
+        else:
+            _save_pretrained(cut, folder, cut.state_dict(), stock_names=False)
         _write_manifest(folder, "cut", cut, {"pooling": checkpoint.pooling, "widths": list(widths)})
 
 
@@ -110,24 +115,32 @@ def load_cut(directory: str | Path) -> nn.Module:
         InputError: There is no such directory.
         ArtefactError: It is no cut, is damaged, or comes from a newer pliant.
     """
-    from transformers import AutoConfig
-
     folder = Path(directory)
     manifest = _checked_manifest(folder, "cut")
-    with readable(str(folder)):
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    full = model_class(manifest.get("class"))(config).to(config.dtype or torch.float32)
-    anatomy = describe(full)
-    consumers = [full.get_parameter(f"{site.consumer}.weight") for site in anatomy.sites]
-    biases = [torch.zeros(len(weight), dtype=weight.dtype) for weight in consumers]
-    own = standalone(view(full, anatomy, _checked_widths(manifest.get("widths"), anatomy, folder), biases))
     weights: dict[str, Tensor] = {}
     with readable(str(folder)):
         for name in sorted(manifest["files"]):
             if name.endswith(".safetensors"):
                 weights |= load_file(folder / name)
+    full = _built(folder, manifest, weights)
+    anatomy = describe(full)
+    consumers = [full.get_parameter(f"{site.consumer}.weight") for site in anatomy.sites]
+    biases = [torch.zeros(len(weight), dtype=weight.dtype) for weight in consumers]
+    own = standalone(view(full, anatomy, _checked_widths(manifest.get("widths"), anatomy, folder), biases))
+    with readable(str(folder)):
         _assign_(own, weights, folder)
     return own.eval().requires_grad_(False)
+
+
+def _built(folder: Path, manifest: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
+    """Return the full model that a cut was made from, with random weights in the precision of the cut's."""
+    from transformers import AutoConfig
+
+    with readable(str(folder)):
+        if timm_hub.is_timm(read_json(folder / "config.json")):
+            return timm_hub.to_precision_of(weights, timm_hub.build(folder, manifest.get("classes")))
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    return model_class(manifest.get("class"))(config).to(config.dtype or torch.float32)
 
 
 def _checked_widths(widths: Any, anatomy: Anatomy, folder: Path) -> tuple[int, ...]:
@@ -145,11 +158,11 @@ def _assign_(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> N
     """Give a model its weights, of which those that it shares between two places are there only once."""
     from transformers import PreTrainedModel
 
-    assert isinstance(model, PreTrainedModel)
     missing, unknown = model.load_state_dict(weights, strict=False, assign=True)
-    # Takes the names that it ties out of the set.
     absent = set(missing)
-    model.tie_weights(missing_keys=absent)
+    if isinstance(model, PreTrainedModel):
+        # Takes the names that it ties out of the set.
+        model.tie_weights(missing_keys=absent)
     if absent or unknown:
         raise ArtefactError(
             f"{folder} lacks the weights {sorted(absent)} and has unknown ones {sorted(unknown)}. Make the cut again."
@@ -173,8 +186,14 @@ def _save_pretrained(model: nn.Module, folder: Path, weights: Mapping[str, Tenso
     """Save weights under the hub's names for them, or under the model's own, which `load_cut` reads."""
     from transformers import PreTrainedModel
 
+    if timm_hub.made_by_timm(model):
+        timm_hub.save(model, folder, weights)
+        return
     if not isinstance(model, PreTrainedModel):
-        raise InputError(f"{type(model).__name__} is no transformers model, so its configuration can't be saved.")
+        raise InputError(
+            f"{type(model).__name__} is no transformers model, nor made by timm.create_model, so its configuration "
+            "can't be saved."
+        )
     model.save_pretrained(folder, state_dict=dict(weights), save_original_format=stock_names)
 
 
@@ -187,6 +206,8 @@ def _finish_elastic(folder: Path, model: nn.Module, ranking: Ranking) -> None:
 def _write_manifest(folder: Path, form: Form, model: nn.Module, more: Mapping[str, Any]) -> None:
     files = {str(file.relative_to(folder)): digest(file) for file in sorted(folder.rglob("*")) if file.is_file()}
     about = {"format": FORMAT, "form": form, "class": type(model).__name__, **more, "files": files}
+    if timm_hub.made_by_timm(model):
+        about["classes"] = model.num_classes
     about["sha256"] = _checksum(about)
     (folder / MANIFEST).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 

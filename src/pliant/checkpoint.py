@@ -10,6 +10,7 @@ from typing import Any, Literal
 from safetensors import SafetensorError
 from torch import nn
 
+from pliant import timm_hub
 from pliant.errors import ArtefactError, InputError, UnsupportedModelError
 from pliant.families import describe
 
@@ -55,6 +56,8 @@ class Checkpoint:
         Raises:
             InputError: The directory has none.
         """
+        if timm_hub.made_by_timm(self.model):
+            return timm_hub.Transform(self.model)
         from transformers import AutoImageProcessor, AutoTokenizer
 
         loader = AutoTokenizer if self.inputs == "text" else AutoImageProcessor
@@ -69,7 +72,7 @@ class Checkpoint:
 
 
 def open_checkpoint(name: str) -> Checkpoint:
-    """Open a model: a local directory, `demo:text`, `demo:vision`, or a name on the Hugging Face hub.
+    """Open a model: a local directory, `demo:text`, `demo:vision`, a name on the Hugging Face hub, or one of timm's.
 
     Args:
         name: The directory or name.
@@ -79,10 +82,17 @@ def open_checkpoint(name: str) -> Checkpoint:
         UnsupportedModelError: transformers has no class for it.
     """
     directory = _directory_of(name)
-    if read_json(directory / MANIFEST).get("form") == "cut":
+    manifest = read_json(directory / MANIFEST)
+    if manifest.get("form") == "cut":
         raise InputError(f"{name} is a standalone cut. Pass the elastic directory or the model that it was cut from.")
-    model = _load_model(directory, name, _manifest_class(directory))
-    inputs = "image" if getattr(model, "main_input_name", "") == "pixel_values" else "text"
+    if timm_hub.is_timm(read_json(directory / "config.json")):
+        with readable(name):
+            # As AutoModel does, without the classifier, unless one was there when the model was saved.
+            model = timm_hub.load(directory, manifest.get("classes", 0))
+        inputs = "image"
+    else:
+        model = _load_model(directory, name, _manifest_class(directory))
+        inputs = "image" if getattr(model, "main_input_name", "") == "pixel_values" else "text"
     return Checkpoint(
         name=name,
         directory=directory,
@@ -120,7 +130,7 @@ def _directory_of(name: str) -> Path:
         raise InputError(f"{name} is a file. Pass the directory of a checkpoint.")
     if name.startswith(("/", ".", "~")) or name.count("/") > 1 or ":" in name:
         raise InputError(nowhere)
-    return _downloaded(name)
+    return _downloaded(timm_hub.repository(name) or name)
 
 
 def _downloaded(name: str) -> Path:

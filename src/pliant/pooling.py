@@ -60,7 +60,8 @@ def check_pooling(pooling: str) -> str:
 def pool(outputs: Any, batch: Batch, pooling: str) -> Tensor:
     """Return one embedding per input `[batch, width]`, or for `tokens` every token's `[batch, tokens, width]`.
 
-    Padding never counts: `cls`, `mean` and `last` look at valid tokens only.
+    Padding never counts: `cls`, `mean` and `last` look at valid tokens only. `pooler` is the model's own pooling head,
+    such as SigLIP's attention pooling. A model that returns embeddings has pooled by itself, whatever the name.
 
     Args:
         outputs: What the model returned.
@@ -71,7 +72,7 @@ def pool(outputs: Any, batch: Batch, pooling: str) -> Tensor:
         InputError: The pooling is unknown, or the model's result does not offer it.
     """
     check_pooling(pooling)
-    if pooling == "pooler":
+    if pooling == "pooler" and not _is_embedding(outputs):
         offered = outputs if isinstance(outputs, Mapping) else {}
         pooled = next((offered[name] for name in _POOLED if offered.get(name) is not None), None)
         if pooled is None:
@@ -81,3 +82,7 @@ def pool(outputs: Any, batch: Batch, pooling: str) -> Tensor:
     if pooling == "tokens" or tokens.dim() == 2:
         return tokens
     return _TOKEN_POOLINGS[pooling](tokens, valid_tokens(batch, tokens))
+
+
+def _is_embedding(outputs: Any) -> bool:
+    return isinstance(outputs, Tensor) and outputs.dim() == 2

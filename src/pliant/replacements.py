@@ -1,5 +1,6 @@
 """Modules that stand in for a model's own where a cut leaves nothing, or less than one matrix, of them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,12 +14,21 @@ class Packed(nn.Module):
     Their weights stay where they are, so a view shares them: one product for each part, put side by side.
     """
 
-    def __init__(self, linear: nn.Linear, parts: int, rows: int) -> None:
-        """Share the first `rows` rows of each of `parts` equal parts of a layer's weight and bias."""
+    def __init__(self, linear: nn.Linear, parts: int, rows: int, biases: Sequence[nn.Parameter | None] = ()) -> None:
+        """Share the first `rows` rows of each of `parts` equal parts of a layer's weight and bias.
+
+        Args:
+            linear: The layer.
+            parts: How many parts it packs.
+            rows: How many rows of each are kept.
+            biases: Biases `[rows]` that lie outside the layer, in place of its own; None for a part without one.
+        """
         super().__init__()
         self.in_features, self.out_features = linear.in_features, parts * rows
         self.weights = nn.ParameterList(self._firsts(linear.weight, parts, rows))
-        self.biases = nn.ParameterList([] if linear.bias is None else self._firsts(linear.bias, parts, rows))
+        own = [] if linear.bias is None else self._firsts(linear.bias, parts, rows)
+        # None stays what it is, an entry without a parameter.
+        self.biases = nn.ParameterList(biases or own)
         self.train(linear.training)
 
     @staticmethod
@@ -28,17 +38,22 @@ class Packed(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the parts' outputs side by side, `[..., parts × rows]`."""
-        biases = list(self.biases) or [None] * len(self.weights)
-        parts = zip(self.weights, biases, strict=True)
+        parts = zip(self.weights, list(self.biases) or [None] * len(self.weights), strict=True)
         return torch.cat([functional.linear(inputs, weight, bias) for weight, bias in parts], dim=-1)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether one linear layer can hold the same parameters: all parts have a bias, or none has."""
+        return len({bias is None for bias in self.biases}) < 2
 
     def linear(self) -> nn.Linear:
         """Return the one linear layer that this is, with weights of its own."""
-        weight = torch.cat(list(self.weights))
-        made = nn.Linear(self.in_features, self.out_features, len(self.biases) > 0, device="meta")
-        made.weight = nn.Parameter(weight.detach(), self.weights[0].requires_grad)
-        if len(self.biases):
-            made.bias = nn.Parameter(torch.cat(list(self.biases)).detach(), self.biases[0].requires_grad)
+        assert self.is_linear
+        biases = [bias for bias in self.biases if bias is not None]
+        made = nn.Linear(self.in_features, self.out_features, len(biases) > 0, device="meta")
+        made.weight = nn.Parameter(torch.cat(list(self.weights)).detach(), self.weights[0].requires_grad)
+        if biases:
+            made.bias = nn.Parameter(torch.cat(biases).detach(), biases[0].requires_grad)
         return made.train(self.training)
 
 

@@ -1,13 +1,14 @@
 """Reordering units, and models that keep only the first units of every site."""
 
 import copy
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from pliant.anatomy import Anatomy, Site
+from pliant.anatomy import Anatomy, Site, Successor
 from pliant.replacements import Constant, Packed, Passthrough, PicksHeads
 
 _OWN = ("_modules", "_parameters", "_buffers", "_forward")
@@ -36,6 +37,7 @@ def slots(site: Site) -> Iterator[Slot]:
         yield Slot(f"{producer.module}.weight", 0, producer.rows, producer.parts)
         if producer.bias:
             yield Slot(f"{producer.module}.bias", 0, producer.rows, producer.parts)
+        yield from (Slot(bias, 0, producer.rows) for bias in producer.biases if bias is not None)
     yield Slot(f"{site.consumer}.weight", 1, site.width)
     for table in site.tables:
         yield Slot(table.parameter, 1, 1)
@@ -134,9 +136,23 @@ def _narrow_(tree: "_ShallowTree", site: Site, width: int) -> None:
             linear.__dict__["out_features"] = width * producer.rows
         else:
             assert isinstance(linear, nn.Linear)
-            tree.set_module_(producer.module, Packed(linear, producer.parts, width * producer.rows))
+            biases = [None if bias is None else tree.parameter(bias) for bias in producer.biases]
+            tree.set_module_(producer.module, Packed(linear, producer.parts, width * producer.rows, biases))
     for attribute in site.attributes:
         tree.module(attribute.module).__dict__[attribute.name] = width * attribute.per_unit
+    if site.successor:
+        _succeed_(tree.module(site.successor.module), site.successor, width)
+
+
+def _succeed_(module: nn.Module, successor: Successor, width: int) -> None:
+    """Make a module one of the class that takes its place; what it held itself is in its projections by now."""
+    library, _, name = successor.class_name.rpartition(".")
+    module.__class__ = getattr(importlib.import_module(library), name)
+    module._parameters.clear()
+    module._buffers.clear()
+    for attribute in successor.attributes:
+        module.__dict__[attribute.name] = width * attribute.per_unit
+    module.__dict__.update(successor.constants)
 
 
 def _pick_(tree: "_ShallowTree", site: Site, width: int) -> None:
@@ -165,7 +181,7 @@ def standalone(model: nn.Module) -> nn.Module:
     """Return a copy of a view with contiguous weights of its own."""
     own = copy.deepcopy(model)
     for path, module in list(own.named_modules()):
-        if isinstance(module, Packed):
+        if isinstance(module, Packed) and module.is_linear:
             own.set_submodule(path, module.linear())
         if isinstance(module, PicksHeads):
             module.heads = module.heads.clone()
@@ -197,13 +213,19 @@ class _ShallowTree:
         module.training = self.module(path).training
         self.module(parent)._modules[name] = self._copies[path] = module
 
+    def parameter(self, name: str) -> nn.Parameter:
+        """Return the parameter of that name."""
+        module, _, key = name.rpartition(".")
+        parameter = self.module(module)._parameters[key]
+        assert parameter is not None
+        return parameter
+
     def narrow_(self, name: str, axis: int, length: int) -> None:
         """Replace a parameter by a view of its first entries along `axis`."""
         module, _, key = name.rpartition(".")
-        parameters = self.module(module)._parameters
-        whole = parameters[key]
-        assert whole is not None
-        parameters[key] = nn.Parameter(whole.detach().narrow(axis, 0, length), whole.requires_grad)
+        whole = self.parameter(name)
+        narrow = nn.Parameter(whole.detach().narrow(axis, 0, length), whole.requires_grad)
+        self.module(module)._parameters[key] = narrow
 
     def set_bias_(self, path: str, bias: Tensor) -> None:
         """Give a linear layer a bias in the place of the one that it has or lacks."""

@@ -1,7 +1,7 @@
 """Rankings and elastic models of the specimens, made once, and the masks that a cut stands for."""
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from contracts.models import by_name
@@ -41,19 +41,40 @@ def masks_of(anatomy: Anatomy, ranking: Ranking, cut: Cut) -> Tensor:
     return masks
 
 
+class Origin(NamedTuple):
+    """Where the full model has a parameter of a view or a cut: its name there, and the part of it if that is packed."""
+
+    name: str
+    part: int
+
+
+def origin(name: str, anatomy: Anatomy) -> Origin:
+    """Where the full model has a parameter; a view keeps packed projections, and biases beside them, apart."""
+    producers = {producer.module: producer for site in anatomy.sites for producer in site.producers}
+    layer, _, key = name.rpartition(".")
+    module, _, kind = layer.rpartition(".")
+    if module not in producers or kind not in ("weights", "biases"):
+        return Origin(name, 0)
+    outside = producers[module].biases[int(key)] if kind == "biases" and producers[module].biases else None
+    return Origin(outside, 0) if outside else Origin(f"{module}.{'weight' if kind == 'weights' else 'bias'}", int(key))
+
+
 def rest_biases(anatomy: Anatomy) -> set[str]:
     """Names of the parameters that a cut has of its own: biases of consumers, and the constants of emptied sites."""
     constants = {f"{site.sublayer.module}.bias" for site in anatomy.sites if site.sublayer}
     return constants | {f"{site.consumer}.bias" for site in anatomy.sites}
 
 
-def unpacked(model: nn.Module, anatomy: Anatomy) -> dict[str, Tensor]:
+def unpacked(model: nn.Module, anatomy: Anatomy) -> dict[Origin, Tensor]:
     """A standalone model's parameters; of a layer that packs several projections, one for each of them."""
     parts = {producer.module: producer.parts for site in anatomy.sites for producer in site.producers}
     found = {}
     for name, parameter in model.named_parameters():
-        for part, rows in enumerate(parameter.chunk(parts.get(name.rpartition(".")[0], 1))):
-            found[f"{name} {part}"] = rows
+        whole = origin(name, anatomy)
+        # A layer that is in one piece again has all of its parts in one parameter.
+        pieces = parts.get(name.rpartition(".")[0], 1)
+        for part, rows in enumerate(parameter.chunk(pieces)):
+            found[Origin(whole.name, whole.part + part)] = rows
     return found
 
 

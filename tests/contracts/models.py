@@ -1,6 +1,7 @@
 """Tiny random models, one for each layout that a family knows."""
 
 from contracts.specimen import HEADS, LAYERS, NEURONS, WIDTH, WORDS, PatchSpecimen, Specimen
+from contracts.timm_models import TIMM
 from transformers import (
     BeitConfig,
     BeitModel,
@@ -103,7 +104,7 @@ _MODERNBERT = {
 _GROUPED = {**_TEXT, "num_key_value_heads": 2, "pad_token_id": 0}
 _SLIDING = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 4}
 
-SPECIMENS = (
+TRANSFORMERS = (
     Specimen("bert", BertModel, BertConfig, _TEXT, "bert"),
     Specimen("bert-classifier", BertForSequenceClassification, BertConfig, {**_TEXT, "num_labels": 3}, "bert"),
     Specimen("roberta", RobertaModel, RobertaConfig, _ROBERTA, "bert", (), 1, True),
@@ -218,6 +219,8 @@ SPECIMENS = (
         ((24, 24), (16, 32), (8, 8)),
     ),
 )
+
+SPECIMENS = (*TRANSFORMERS, *TIMM)
 
 TEXT = tuple(specimen for specimen in SPECIMENS if specimen.reads_text)
 IMAGES = tuple(specimen for specimen in SPECIMENS if not specimen.reads_text)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 Side = Literal["left", "right"]
 
@@ -19,7 +19,7 @@ class Specimen:
     """One row of the table: how to make a model and its inputs."""
 
     name: str
-    model_class: type[PreTrainedModel]
+    model_class: type[Any]
     config_class: type[Any]
     options: dict[str, Any]
     family: str
@@ -30,6 +30,7 @@ class Specimen:
     groups: int = HEADS
     head_dim: int = WIDTH // HEADS
     rotary: bool = False
+    kinds: tuple[str, ...] = ("heads", "neurons")
 
     @property
     def reads_text(self) -> bool:
@@ -37,23 +38,41 @@ class Specimen:
 
     def model(self, seed: int = 0, attention: str = "sdpa") -> Any:
         """The same seed gives the same weights; none of them is zero or one just by initialisation."""
-        config = self.config_class(**{"attn_implementation": attention, **self.options})
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = self.model_class(config)
+            model = self.build(attention)
         return randomised_(model, seed).eval()
 
-    def batch(self, seed: int = 0, count: int = 3) -> dict[str, Tensor]:
+    def build(self, attention: str) -> Any:
+        return self.model_class(self.config_class(**{"attn_implementation": attention, **self.options}))
+
+    def call(self, model: nn.Module, batch: Any) -> Any:
+        """Everything that a model makes of a batch, by name."""
+        return model(**batch)
+
+    def tokens(self, model: nn.Module, batch: Any) -> int:
+        """How many tokens a model makes of an image."""
+        return model(**batch).last_hidden_state.shape[1]
+
+    def save(self, model: Any, directory: Path) -> None:
+        """As the model's own library does."""
+        model.save_pretrained(directory)
+
+    def load(self, directory: Path) -> Any:
+        """As the model's own library does."""
+        return self.model_class.from_pretrained(directory).eval()
+
+    def batch(self, seed: int = 0, count: int = 3) -> Any:
         """Text of several odd lengths, padded on the right, or images of the first size."""
         if self.reads_text:
             lengths = [7, 5, 9, 1, 3][:count]
             return self.padded(sentences(lengths, seed, first=self.padding_word + 1))
         return self.images(self.sizes[0], seed, count)
 
-    def batches(self, number: int = 6, seed: int = 0) -> list[dict[str, Tensor]]:
+    def batches(self, number: int = 6, seed: int = 0) -> list[Any]:
         return [self.batch(100 * seed + index) for index in range(number)]
 
-    def images(self, size: tuple[int, int], seed: int = 0, count: int = 3) -> dict[str, Any]:
+    def images(self, size: tuple[int, int], seed: int = 0, count: int = 3) -> Any:
         pixels = torch.randn(count, 3, *size, generator=torch.Generator().manual_seed(seed))
         resized: dict[str, Any] = {"pixel_values": pixels}
         if self.interpolates and size != self.sizes[0]:
@@ -115,7 +134,7 @@ def randomised_(model: nn.Module, seed: int) -> nn.Module:
     generator = torch.Generator().manual_seed(seed + 1)
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
-        matrix = parameter.dim() >= 2 and "embeddings" not in name.rsplit(".", 2)[-2]
+        matrix = parameter.dim() >= 2 and "embeddings" not in name.rpartition(".")[0].rpartition(".")[2]
         if matrix and "token" not in name:
             parameter.copy_(noise / parameter[0].numel() ** 0.5)
         elif ("norm" in name.lower() and name.endswith("weight")) or "lambda" in name:
@@ -125,8 +144,17 @@ def randomised_(model: nn.Module, seed: int) -> nn.Module:
     return model
 
 
+def in_bfloat16(batch: Any) -> Any:
+    """The same inputs, those that are no words in bfloat16."""
+    if isinstance(batch, Tensor):
+        return batch.bfloat16()
+    return {name: value.bfloat16() if value.is_floating_point() else value for name, value in batch.items()}
+
+
 def output_of(outputs: Any) -> Tensor:
     """The tensor to compare: token outputs, or a head's logits."""
+    if isinstance(outputs, Tensor):
+        return outputs
     return outputs["last_hidden_state"] if "last_hidden_state" in outputs else outputs["logits"]
 
 

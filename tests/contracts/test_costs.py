@@ -1,20 +1,20 @@
 """What a cut costs, counted independently: parameters from the module, multiply-accumulates from its operations."""
 
-from typing import Any
-
 import pytest
 import torch
 import transformers
-from contracts.elastics import elastic, ranked
+from contracts.elastics import elastic, origin, ranked
 from contracts.models import IMAGES, SPECIMENS, TEXT, by_name
 from contracts.specimen import Specimen, sentences
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from pliant.anatomy import Anatomy
+from pliant.batches import Batch, forward
 from pliant.cost import cost_of
 from pliant.elastic import Elastic
 from pliant.families import describe
+from pliant.gates import frozen
 from pliant.surgery import slots
 
 SPARSITIES = (0.0, 0.1, 0.35, 0.6, 0.75)
@@ -29,17 +29,17 @@ def parameters(model: nn.Module) -> int:
 def in_units(model: nn.Module, anatomy: Anatomy) -> int:
     """Parameters of the tensors that units live in; a cut that gained a bias for its constants has others too."""
     held = {slot.name for site in anatomy.sites for slot in slots(site)}
-    return sum(parameter.numel() for name, parameter in model.named_parameters() if name in held)
+    return sum(parameter.numel() for name, parameter in model.named_parameters() if origin(name, anatomy).name in held)
 
 
-def macs(model: nn.Module, batch: dict[str, Any]) -> int:
+def macs(model: nn.Module, batch: Batch) -> int:
     """Half the floating-point operations: the counter says 2 for each multiply-accumulate.
 
     Without those of resizing positions, which most models interpolate, and newer releases of SigLIP 2 multiply, and of
     the angles of rotary positions, which some releases of transformers get from a product of matrices.
     """
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model(**batch)
+    with frozen(model), torch.no_grad(), FlopCounterMode(display=False) as counter:
+        forward(model, batch)
     of_module = {name: sum(flops.values()) for name, flops in counter.get_flop_counts().items()}
     others = sum(flops for name, flops in of_module.items() if name.endswith(".rotary_emb"))
     if "spatial_shapes" in batch:
@@ -93,7 +93,7 @@ def test_macs_of_images(specimen: Specimen) -> None:
     whole = Elastic(specimen.model(attention="eager"), ranked(specimen.name))
     for size in specimen.sizes:
         batch = specimen.images(size, count=2)
-        tokens = whole.model(**batch).last_hidden_state.shape[1]
+        tokens = specimen.tokens(whole.model, batch)
         assert macs(whole.model, batch) == 2 * whole.anatomy.macs(tokens)
         for sparsity in SPARSITIES:
             counted = macs(whole.at(sparsity=sparsity), batch)
@@ -103,8 +103,7 @@ def test_macs_of_images(specimen: Specimen) -> None:
 @pytest.mark.parametrize("specimen", IMAGES, ids=lambda specimen: specimen.name)
 def test_native_tokens_of_images(specimen: Specimen) -> None:
     model = specimen.model()
-    tokens = model(**specimen.images(specimen.sizes[0])).last_hidden_state.shape[1]
-    assert describe(model).native_tokens == tokens
+    assert describe(model).native_tokens == specimen.tokens(model, specimen.images(specimen.sizes[0]))
 
 
 @pytest.mark.parametrize("specimen", TEXT, ids=lambda specimen: specimen.name)

@@ -1,13 +1,13 @@
 """What looking at a model leaves behind: nothing. And what views and cuts share: everything, and nothing."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from contracts.elastics import elastic, fresh_elastic, ranked
-from contracts.models import SPECIMENS, by_name
-from contracts.specimen import Specimen, spread
+from contracts.elastics import elastic, fresh_elastic, origin, ranked
+from contracts.models import SPECIMENS, TRANSFORMERS, by_name
+from contracts.specimen import HEADS, Specimen, spread
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
@@ -76,7 +76,7 @@ def test_gates_leave_no_trace(specimen: Specimen) -> None:
     anatomy, before = describe(model), state_of(model)
     with frozen(model), gated(model, anatomy, ranked(specimen.name).rest) as gates:
         gates.masks = torch.zeros(anatomy.units)
-        model(**specimen.batch())
+        specimen.call(model, specimen.batch())
         assert state_of(model) != before
     assert state_of(model) == before
 
@@ -125,7 +125,7 @@ def half_of_every_site(anatomy: Anatomy) -> Cut:
 def parts_of(linear: Any, name: str, parts: int) -> list[Tensor]:
     """The weights or biases of the projections that a layer packs, wherever a view or a cut has them."""
     if isinstance(linear, Packed):
-        return list(linear.weights if name == "weight" else linear.biases)
+        return [part for part in (linear.weights if name == "weight" else linear.biases) if part is not None]
     whole = getattr(linear, name)
     return [] if whole is None else list(whole.chunk(parts))
 
@@ -152,8 +152,8 @@ def test_attributes_follow_the_widths(specimen: Specimen, make: str) -> None:
             assert found == width * attribute.per_unit
         if site.kind == "heads":
             attention = model.get_submodule(site.producers[0].module.rpartition(".")[0])
-            counts = ("num_attention_heads", "num_heads", "n_heads")
-            assert {getattr(attention, name, width) for name in counts} == {width}
+            heads, names = width * HEADS // specimen.groups, ("num_attention_heads", "n_heads", "num_heads")
+            assert {getattr(attention, name, heads) for name in names} == {heads}
             assert getattr(attention, "all_head_size", width * 8) == width * 8
     assert numbers_of(whole.model, whole.anatomy) == before
     assert numbers_of(specimen.model(), whole.anatomy) == before
@@ -185,13 +185,6 @@ def test_cuts_share_nothing(specimen: Specimen, sparsity: float) -> None:
         assert tensor.untyped_storage().nbytes() == tensor.nbytes, name
 
 
-def origin(name: str, known: Collection[str]) -> str:
-    """The full model's parameter that one of a view comes from, or the weight of the layer that gained a bias."""
-    layer, _, key = name.rpartition(".")
-    whole = layer.removesuffix("s") if key.isdigit() else name
-    return whole if whole in known else f"{layer}.weight"
-
-
 @specimens
 def test_views_and_cuts_keep_the_flags(specimen: Specimen) -> None:
     whole = fresh_elastic(specimen)
@@ -201,7 +194,10 @@ def test_views_and_cuts_keep_the_flags(specimen: Specimen) -> None:
     view = whole.view(half_of_every_site(whole.anatomy))
     for model in (view, standalone(view)):
         for name, parameter in model.named_parameters():
-            assert parameter.requires_grad == wanted[origin(name, wanted)], name
+            whole_name = origin(name, whole.anatomy).name
+            # A bias that a consumer gains does as its weight does.
+            known = whole_name if whole_name in wanted else f"{whole_name.rpartition('.')[0]}.weight"
+            assert parameter.requires_grad == wanted[known], name
         assert not any(module.training for module in model.modules())
 
 
@@ -219,7 +215,7 @@ def hidden_states(model: Any, specimen: Specimen) -> int:
         return len(model(**specimen.batch(), output_hidden_states=True).hidden_states)
 
 
-@specimens
+@pytest.mark.parametrize("specimen", TRANSFORMERS, ids=lambda specimen: specimen.name)
 @pytest.mark.parametrize("first", ["full", "whole view", "view", "cut"])
 def test_hooks_on_one_size_do_not_run_in_another(specimen: Specimen, first: str) -> None:
     """transformers records hidden states by hooks that it adds when they are first asked for."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from pliant.anatomy import Attribute, Kind, Producer, SharedBias, Site, Sublayer, Table
+from pliant.anatomy import Attribute, Kind, Producer, SharedBias, Site, Sublayer, Successor, Table
 from pliant.errors import UnsupportedModelError
-from pliant.families.parts import Gives, Packs
+from pliant.families.parts import Becomes, Gives, Has, Packs
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Heads:
         tables: Parameters with a column for each head, such as relative position biases.
         shared_bias: The module that is given a bias with a row for each head that all layers share, and the name of
             that argument; None where there is none.
+        becomes: What takes the attention's place when some heads leave; None where attributes are enough.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Heads:
     sublayer: Gives | None = None
     tables: tuple[str, ...] = ()
     shared_bias: tuple[str, str] | None = None
+    becomes: Becomes | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Layout:
         passive: Every other module without children, none of which has units.
         parameters: Names of the parameters that modules with children hold themselves.
         note: What a user should know of this layout, such as why some units can't leave; a full sentence.
+        classes: What some of its modules must be.
     """
 
     layers: frozenset[str]
@@ -76,12 +79,22 @@ class Layout:
     passive: frozenset[str]
     parameters: frozenset[str] = frozenset()
     note: str = ""
+    classes: tuple[Has, ...] = ()
 
     @property
     def linears(self) -> tuple[str, ...]:
         """Paths of the layers that are cut."""
-        parts = [part for part in (self.heads, self.neurons) if part is not None]
-        return tuple(path for part in parts for path in (*map(_path, part.projections), part.output))
+        return tuple(path for part in self._parts for path in (*map(_path, part.projections), part.output))
+
+    @property
+    def biases(self) -> tuple[str, ...]:
+        """Paths of the parameters outside those layers that are cut with them."""
+        packed = [packs for part in self._parts for packs in part.projections if isinstance(packs, Packs)]
+        return tuple(path for packs in packed for path in packs.biases if path is not None)
+
+    @property
+    def _parts(self) -> tuple[Heads | Neurons, ...]:
+        return tuple(part for part in (self.heads, self.neurons) if part is not None)
 
 
 @dataclass(frozen=True)
@@ -92,11 +105,15 @@ class Surroundings:
         native_tokens: Tokens of a full-size input; 0 where the model has no embeddings.
         fixed_macs_per_token: Multiply-accumulates outside the sites, for each token.
         fixed_macs: Multiply-accumulates outside the sites, for each input.
+        fixed_macs_per_pair: The same for each pair of tokens: attention of which no head can leave.
+        pooling: The model's own pooling, where it differs from the family's.
     """
 
     native_tokens: int
     fixed_macs_per_token: int
     fixed_macs: int
+    fixed_macs_per_pair: int = 0
+    pooling: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,43 +164,6 @@ def layer_sites(layer: nn.Module, path: str, index: int, layout: Layout) -> list
             )
     sites = [] if layout.heads is None else [_heads(layer, path, index, layout.heads)]
     return sites if layout.neurons is None else [*sites, _neurons(layer, path, index, layout.neurons)]
-
-
-def layout_of(layer: nn.Module, path: str, layouts: tuple[Layout, ...]) -> Layout:
-    """Return the layout that a layer has.
-
-    Raises:
-        UnsupportedModelError: It has none of these; the message names the parts that aren't known, or missing.
-    """
-    leaves = _leaves(layer)
-    fitting = [layout for layout in layouts if class_name(layer) in layout.layers]
-    for layout in fitting:
-        if set(layout.linears) <= leaves <= _known(layout):
-            return layout
-    closest = max(fitting, key=lambda layout: len(leaves & _known(layout)))
-    unknown = sorted(leaves - _known(closest))
-    missing = sorted(set(closest.linears) - leaves)
-    parts = [f"doesn't know {', '.join(f'{path}.{name}' for name in unknown)}"] if unknown else []
-    parts += [f"misses {', '.join(f'{path}.{name}' for name in missing)}"] if missing else []
-    raise UnsupportedModelError(
-        f"pliant can't take this {type(layer).__name__} apart: it {' and '.join(parts)}. "
-        f"Known parts: {', '.join(sorted(_known(closest)))}."
-    )
-
-
-def _leaves(layer: nn.Module) -> set[str]:
-    """Return the modules without children, and the parameters that other modules hold themselves."""
-    leaves: set[str] = set()
-    for name, module in layer.named_modules():
-        if name and not any(True for _ in module.children()):
-            leaves.add(name)
-        else:
-            leaves |= {f"{name}.{key}".lstrip(".") for key, _ in module.named_parameters(recurse=False)}
-    return leaves
-
-
-def _known(layout: Layout) -> set[str]:
-    return {*layout.linears, *layout.passive, *layout.parameters}
 
 
 def _path(projection: str | Packs) -> str:
@@ -243,6 +223,7 @@ def _site(
         producers=producers,
         attributes=tuple(_attribute(layer, path, count, units) for count in parts.counts),
         consumer_bias=consumer.bias is not None,
+        successor=_successor(path, parts.becomes, unit_rows) if isinstance(parts, Heads) and parts.becomes else None,
     )
     return site if parts.sublayer is None else replace(site, sublayer=_sublayer(layer, path, parts.sublayer, site))
 
@@ -250,9 +231,22 @@ def _site(
 def _producer(layer: nn.Module, prefix: str, projection: str | Packs, units: int) -> Producer:
     linear = layer.get_submodule(_path(projection))
     assert isinstance(linear, nn.Linear)
-    parts = projection.parts if isinstance(projection, Packs) else 1
-    rows = linear.out_features // (parts * units)
-    return Producer(f"{prefix}.{_path(projection)}", rows, linear.in_features, linear.bias is not None, parts)
+    packs = projection if isinstance(projection, Packs) else Packs(projection, 1)
+    return Producer(
+        module=f"{prefix}.{packs.path}",
+        rows=linear.out_features // (packs.parts * units),
+        inputs=linear.in_features,
+        bias=linear.bias is not None,
+        parts=packs.parts,
+        biases=tuple(bias and f"{prefix}.{bias}" for bias in packs.biases),
+    )
+
+
+def _successor(prefix: str, becomes: Becomes, head_dim: int) -> Successor:
+    module = f"{prefix}.{becomes.path}"
+    counts = [Attribute(module, name, 1) for name in becomes.counts]
+    widths = [Attribute(module, name, head_dim) for name in becomes.widths]
+    return Successor(module, becomes.class_name, (*counts, *widths), becomes.constants)
 
 
 def _sublayer(layer: nn.Module, path: str, gives: Gives, site: Site) -> Sublayer:

@@ -22,9 +22,12 @@ from pliant.families import (
     nomic_bert,
     qwen3,
     siglip,
+    timm_eva,
+    timm_vit,
     vit,
 )
-from pliant.families.layout import Family, class_name, layer_sites, layout_of
+from pliant.families.fitting import layout_of
+from pliant.families.layout import Family, class_name, layer_sites
 
 FAMILIES: tuple[Family, ...] = (
     bert.FAMILY,
@@ -43,6 +46,8 @@ FAMILIES: tuple[Family, ...] = (
     siglip.FAMILY,
     clip.FAMILY,
     beit.FAMILY,
+    timm_vit.FAMILY,
+    timm_eva.FAMILY,
 )
 
 
@@ -73,6 +78,8 @@ def describe(model: nn.Module) -> Anatomy:
         notes |= {layout.note: None} if layout.note else {}
     _refuse_shared(model, paths)
     _refuse_replaced(model, paths)
+    if not sites:
+        raise UnsupportedModelError(f"Nothing can leave this {type(model).__name__}. {' '.join(notes)}")
     around = family.surroundings(model, paths)
     if around.native_tokens < 1:
         raise UnsupportedModelError(
@@ -82,13 +89,14 @@ def describe(model: nn.Module) -> Anatomy:
     return Anatomy(
         family=family.name,
         sites=tuple(sites),
-        pooling=family.pooling,
+        pooling=around.pooling or family.pooling,
         total_parameters=sum(parameter.numel() for parameter in model.parameters()),
         native_tokens=around.native_tokens,
         fixed_macs_per_token=around.fixed_macs_per_token,
         fixed_macs=around.fixed_macs,
         notes=tuple(notes),
         objective=family.objective,
+        fixed_macs_per_pair=around.fixed_macs_per_pair,
     )
 
 
