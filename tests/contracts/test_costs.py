@@ -42,7 +42,7 @@ def macs(model: nn.Module, batch: Batch) -> int:
         forward(model, batch)
     of_module = {name: sum(flops.values()) for name, flops in counter.get_flop_counts().items()}
     others = sum(flops for name, flops in of_module.items() if name.endswith(".rotary_emb"))
-    if "spatial_shapes" in batch:
+    if isinstance(batch, dict) and "spatial_shapes" in batch:
         (embeddings,) = (name for name in of_module if name.endswith(".embeddings"))
         others += of_module[embeddings] - of_module[f"{embeddings}.patch_embedding"]
     return (counter.get_total_flops() - others) // 2
