@@ -62,7 +62,7 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Table:
+class BiasTable:
     """A parameter that has a column for each unit, such as a layer's relative position biases.
 
     Args:
@@ -120,7 +120,7 @@ class Site:
     attributes: tuple[Attribute, ...] = ()
     consumer_bias: bool = True
     sublayer: Sublayer | None = None
-    tables: tuple[Table, ...] = ()
+    tables: tuple[BiasTable, ...] = ()
 
     @property
     def unit_parameters(self) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from pliant.anatomy import Attribute, Kind, Producer, Site, Sublayer, Table
+from pliant.anatomy import Attribute, BiasTable, Kind, Producer, Site, Sublayer
 from pliant.errors import UnsupportedModelError
 
 
@@ -218,11 +218,11 @@ def _heads(layer: nn.Module, path: str, index: int, heads: Heads) -> Site:
     return replace(site, tables=tuple(_table(layer, path, name, site.units) for name in heads.tables))
 
 
-def _table(layer: nn.Module, prefix: str, name: str, units: int) -> Table:
+def _table(layer: nn.Module, prefix: str, name: str, units: int) -> BiasTable:
     table = dict(layer.named_parameters()).get(name)
     if table is None or table.dim() != 2 or table.shape[1] != units:
         raise UnsupportedModelError(f"{prefix}.{name} is no table with a column for each of the {units} heads.")
-    return Table(f"{prefix}.{name}", table.shape[0])
+    return BiasTable(f"{prefix}.{name}", table.shape[0])
 
 
 def _neurons(layer: nn.Module, path: str, index: int, neurons: Neurons) -> Site:
