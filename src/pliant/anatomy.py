@@ -66,7 +66,7 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Table:
+class BiasTable:
     """A parameter that has a column for each unit, such as a layer's relative position biases.
 
     Args:
@@ -159,7 +159,7 @@ class Site:
     attributes: tuple[Attribute, ...] = ()
     consumer_bias: bool = True
     sublayer: Sublayer | None = None
-    tables: tuple[Table, ...] = ()
+    tables: tuple[BiasTable, ...] = ()
     shared_bias: SharedBias | None = None
     successor: Successor | None = None
 

@@ -54,6 +54,11 @@ class Specimen:
         """How many tokens a model makes of an image."""
         return model(**batch).last_hidden_state.shape[1]
 
+    @property
+    def remembers_its_making(self) -> bool:
+        """Whether a model in memory knows how it can be made again."""
+        return True
+
     def save(self, model: Any, directory: Path) -> None:
         """As the model's own library does."""
         model.save_pretrained(directory)

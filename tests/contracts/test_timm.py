@@ -52,7 +52,6 @@ POOLINGS = {
     "timm-attention-pool": "pooler",
     "timm-post-norm": "mean",
     "timm-dinov3": "mean",
-    "timm-rope": "pooler",
 }
 
 

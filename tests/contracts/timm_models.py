@@ -1,5 +1,6 @@
 """Tiny random models of timm, one for each layout that its two families know; they read plain tensors."""
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,11 @@ _TINY = dict(
     pretrained_cfg_overlay={"input_size": (3, 24, 24)},
 )
 _SIZES = ((24, 24), (16, 32), (8, 8))
+
+
+def is_at_least(*wanted: int) -> bool:
+    """Whether the installed timm is that release, or a newer one."""
+    return tuple(int(part) for part in version("timm").split(".")[:3]) >= wanted
 
 
 class TimmSpecimen(Specimen):
@@ -51,10 +57,17 @@ class TimmSpecimen(Specimen):
     def tokens(self, model: Any, batch: Tensor) -> int:
         return model.forward_features(batch).shape[1]
 
+    @property
+    def remembers_its_making(self) -> bool:
+        """Older releases don't record the arguments that a model was made with."""
+        return is_at_least(1, 0, 31)
+
     def save(self, model: Any, directory: Path) -> None:
         import timm
 
-        timm.models.save_for_hf(model, str(directory), safe_serialization=True)
+        factory = ("model_name", "pretrained_cfg_overlay")
+        arguments = {name: value for name, value in self.options.items() if name not in factory}
+        timm.models.save_for_hf(model, str(directory), model_args=arguments, safe_serialization=True)
 
     def load(self, directory: Path) -> Any:
         import timm
@@ -65,7 +78,7 @@ class TimmSpecimen(Specimen):
         return torch.randn(count, 3, *size, generator=torch.Generator().manual_seed(seed))
 
 
-TIMM = (
+ALWAYS = (
     TimmSpecimen("timm-vit", "vit_small_patch16_224", {"qk_norm": True}, "timm_vit"),
     TimmSpecimen("timm-distilled", "deit_small_distilled_patch16_224", {}, "timm_vit"),
     TimmSpecimen("timm-layer-scale", "deit3_small_patch16_224", {"num_classes": 5}, "timm_vit"),
@@ -80,6 +93,12 @@ TIMM = (
     TimmSpecimen("timm-eva02", "eva02_small_patch14_224", {}, "timm_eva"),
     TimmSpecimen("timm-whole-mlps", "eva02_base_patch14_224", {}, "timm_eva", kinds=("heads",)),
     TimmSpecimen("timm-eva-post-norm", "eva02_enormous_patch14_clip_224", {}, "timm_eva"),
+)
+
+ROPE = (
     TimmSpecimen("timm-rope", "vit_pe_core_tiny_patch16_384", {"attn_pool_num_heads": HEADS}, "timm_eva"),
     TimmSpecimen("timm-grouped", "vit_base_patch16_sapiens2", {"num_kv_heads": 2}, "timm_eva", groups=2),
 )
+"""What needs timm 1.0.30."""
+
+TIMM = (*ALWAYS, *ROPE) if is_at_least(1, 0, 30) else ALWAYS

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from pliant.anatomy import Attribute, Kind, Producer, SharedBias, Site, Sublayer, Successor, Table
+from pliant.anatomy import Attribute, BiasTable, Kind, Producer, SharedBias, Site, Sublayer, Successor
 from pliant.errors import UnsupportedModelError
 from pliant.families.parts import Becomes, Gives, Has, Packs
 
@@ -182,11 +182,11 @@ def _heads(layer: nn.Module, path: str, index: int, heads: Heads) -> Site:
     return replace(site, shared_bias=SharedBias(f"{path}.{module}", argument))
 
 
-def _table(layer: nn.Module, prefix: str, name: str, units: int) -> Table:
+def _table(layer: nn.Module, prefix: str, name: str, units: int) -> BiasTable:
     table = dict(layer.named_parameters()).get(name)
     if table is None or table.dim() != 2 or table.shape[1] != units:
         raise UnsupportedModelError(f"{prefix}.{name} is no table with a column for each of the {units} heads.")
-    return Table(f"{prefix}.{name}", table.shape[0])
+    return BiasTable(f"{prefix}.{name}", table.shape[0])
 
 
 def _neurons(layer: nn.Module, path: str, index: int, neurons: Neurons) -> Site:

@@ -12,7 +12,7 @@ _HEADS = Heads(
     projections=(Packs("attn.qkv", 3),),
     output="attn.proj",
     head_dim="attn.head_dim",
-    # attn_dim, which the forward reshapes to, came with timm 1.0.23.
+    # The forward reshapes to attn_dim.
     counts=("attn.num_heads", "attn.attn_dim"),
     sublayer=Gives("attn"),
 )
