@@ -79,6 +79,18 @@ def _against(task: str, key: str) -> str:
     return _rows(["ranker", *(f"{sparsity:.0%}" for sparsity in sparsities)], rows)
 
 
+def _vision(measure: str) -> str:
+    """One measure of the image model by ranker and size, mean of the seeds."""
+    runs = _result("vision_vits14")["runs"]
+    values: dict[str, dict[float, list[float]]] = {}
+    for run in runs:
+        for point in run["points"]:
+            values.setdefault(run["ranker"], {}).setdefault(point["sparsity"], []).append(point[measure])
+    sparsities = [point["sparsity"] for point in runs[0]["points"]]
+    rows = [[ranker, *(f"{mean(found[size]):.3f}" for size in sparsities)] for ranker, found in values.items()]
+    return _rows(["ranker", *(f"{size:.0%}" for size in sparsities)], rows)
+
+
 def speed() -> str:
     """Speed-up of views and cuts against the untouched model, beside what their MACs promise."""
     rows = [
@@ -142,6 +154,13 @@ def families() -> str:
     return _rows(["family", "models", "units", "can go as a whole", "pooling", "worth knowing"], rows)
 
 
+def members() -> str:
+    """Every family and its models."""
+    from pliant.families import FAMILIES
+
+    return _rows(["family", "models"], [[family.name, family.members] for family in FAMILIES])
+
+
 def zoo() -> str:
     """Every named encoder with its sizes."""
     from pliant.cli.zoo import COLUMNS, cells, described
@@ -159,10 +178,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "layout": layout,
     "kept": kept,
     "families": families,
+    "members": members,
     "zoo": zoo,
     "cosine-docstrings": lambda: _against("docstrings", "cosine"),
     "cosine-glosses": lambda: _against("glosses", "cosine"),
     "ndcg-docstrings": lambda: _against("docstrings", "ndcg_slim_queries"),
+    "vision-class": lambda: _vision("class_cosine"),
+    "vision-patches": lambda: _vision("patch_cosine"),
+    "vision-saliency": lambda: _vision("saliency_iou"),
     "seeds": seeds,
     "speed": speed,
     "switching": switching,

@@ -60,7 +60,7 @@ def test_a_checkpoint_is_opened_without_its_classifier(saved: Path) -> None:
 
 
 def test_images_are_prepared_as_timm_does(model: Path) -> None:
-    from timm.data import create_transform
+    from timm.data.transforms_factory import create_transform
 
     edit_config(model, mean=[0.1, 0.2, 0.3], interpolation="bilinear", crop_pct=1.0)
     checkpoint = open_checkpoint(str(model))
@@ -68,6 +68,7 @@ def test_images_are_prepared_as_timm_does(model: Path) -> None:
     (pixels,) = checkpoint.preprocessor()(images=[image], return_tensors="pt").values()
     stock = create_transform((3, 24, 24), mean=(0.1, 0.2, 0.3), interpolation="bilinear", crop_pct=1.0)
     assert list(pixels.shape) == [1, 3, 24, 24]
+    assert callable(stock)
     torch.testing.assert_close(pixels[0], stock(image))
     (larger,) = checkpoint.preprocessor()(images=[image], size={"height": 32, "width": 40}).values()
     assert list(larger.shape) == [1, 3, 32, 40]

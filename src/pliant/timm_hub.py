@@ -131,7 +131,7 @@ class Transform:
 
     def __init__(self, model: nn.Module) -> None:
         """Read the way from the model's configuration."""
-        from timm.data import resolve_model_data_config
+        from timm.data.config import resolve_model_data_config
 
         self._config: dict[str, Any] = resolve_model_data_config(model)
         self.size = dict(zip(("height", "width"), self._config["input_size"][1:], strict=True))
@@ -147,7 +147,7 @@ class Transform:
             return_tensors: Only `pt`, as image processors of transformers are asked.
             size: Another height and width than the model's own.
         """
-        from timm.data import create_transform
+        from timm.data.transforms_factory import create_transform
 
         wanted = {**self.size, **(size or {})}
         shape = (self._config["input_size"][0], wanted["height"], wanted["width"])

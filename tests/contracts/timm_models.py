@@ -48,7 +48,7 @@ class TimmSpecimen(Specimen):
         model = timm.create_model(**self.options)
         for module in model.modules():
             if attention == "eager" and hasattr(module, "fused_attn"):
-                module.fused_attn = False
+                vars(module)["fused_attn"] = False
         return model
 
     def call(self, model: Any, batch: Tensor) -> dict[str, Tensor]:

@@ -15,7 +15,7 @@ from pliant.anatomy import Anatomy, Site
 from pliant.checkpoint import open_checkpoint
 from pliant.cli import zoo
 from pliant.cli.console import Json, check_positive, emit, progress, show
-from pliant.evaluation.formatting import NO_VALUE
+from pliant.evaluation.formatting import NO_VALUE, quantity
 from pliant.families import ZOO, Encoder
 from pliant.families import describe as describe_model
 
@@ -129,10 +129,11 @@ def _remarks(found: _Found, tokens: int) -> Iterator[str]:
     prunable, total = anatomy.prunable_parameters, anatomy.total_parameters
     yield (
         f"{anatomy.units:,} units. {prunable:,} of {total:,} parameters are prunable ({prunable / total:.1%}). "
-        f"{anatomy.macs(tokens) / 1e9:.2f} G MACs for an input of {tokens} tokens."
+        f"{quantity(anatomy.macs(tokens))} MACs for an input of {tokens:,} tokens."
     )
     if any(_queries(site) > 1 for site in anatomy.sites if site.kind == "heads"):
         yield "The query heads of a group share one key and one value, so a group leaves as a whole, as one unit."
     if found.encoder is not None:
-        yield f"From its public configuration, without its weights. Their licence: {found.encoder.licence}."
+        part = f" of its {found.encoder.part}" if found.encoder.part else ""
+        yield f"From the public configuration{part}, without the weights. Their licence: {found.encoder.licence}."
     yield from anatomy.notes

@@ -29,6 +29,7 @@ class Encoder:
         library: The package that has its classes.
         architecture: The class of its configuration in transformers, or the name of its architecture in timm.
         arguments: What its configuration says differently from the class's defaults.
+        part: Which part of the named model it is; empty where it is the whole.
     """
 
     name: str
@@ -39,11 +40,12 @@ class Encoder:
     library: Literal["transformers", "timm"]
     architecture: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    part: str = ""
 
     def model(self) -> nn.Module:
         """Build the encoder on the meta device: all its modules, but no memory for its weights, and no download.
 
-        It is the class that `AutoModel` gives for the name, or timm's model without a classifier.
+        It is of the class that `AutoModel` gives for its configuration, or timm's model without a classifier.
 
         Raises:
             MissingExtraError: It is an encoder of timm, which is not installed.
@@ -119,7 +121,8 @@ def _siglip2(size: str, native: int, patch: int, sizes: dict[str, Any]) -> Encod
     # The checkpoints of fixed resolution have the classes of the first SigLIP.
     arguments = {**sizes, "image_size": native, "patch_size": patch}
     name = f"google/siglip2-{size}-patch{patch}-{native}"
-    return Encoder(name, "images", native, "pooler", _APACHE, "transformers", "SiglipVisionConfig", arguments)
+    config = "SiglipVisionConfig"
+    return Encoder(name, "images", native, "pooler", _APACHE, "transformers", config, arguments, "vision tower")
 
 
 def _bert(name: str, pooling: str, licence: str, sizes: dict[str, Any], vocabulary: int = 30522) -> Encoder:
