@@ -9,7 +9,7 @@ from functools import cached_property
 
 GROUND = "errors files batches pooling"
 PLAN = f"budget ranking cost anatomy {GROUND}"
-RUNTIME = f"elastic artefacts checkpoint surgery rest_bias families {PLAN}"
+RUNTIME = f"elastic artefacts checkpoint conventions surgery rest_bias families {PLAN}"
 
 # A module or subpackage, and what it may import, lazily or not, besides its own subpackage. The longest key that fits
 # a module counts. A new module needs one line here.
@@ -29,8 +29,9 @@ ALLOWED = {
     "replacements": "",
     "surgery": f"replacements {PLAN}",
     "rest_bias": f"surgery {PLAN}",
-    "checkpoint": f"families demo {PLAN}",
-    "artefacts": f"checkpoint surgery families {PLAN}",
+    "conventions": GROUND,
+    "checkpoint": f"conventions families demo {PLAN}",
+    "artefacts": f"checkpoint conventions surgery families {PLAN}",
     "elastic": RUNTIME,
     "prose": "",
     "demo": f"prose evaluation.retrieval {GROUND}",

@@ -143,6 +143,7 @@ class Anatomy:
         fixed_macs_per_token: Multiply-accumulates outside the sites that grow with the tokens.
         fixed_macs: Multiply-accumulates outside the sites that every input costs.
         notes: What a user should know of it, such as why some heads can't leave; full sentences.
+        layers: Paths of the transformer layers, in order.
     """
 
     family: str
@@ -153,6 +154,7 @@ class Anatomy:
     fixed_macs_per_token: int = 0
     fixed_macs: int = 0
     notes: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
 
     @property
     def units(self) -> int:

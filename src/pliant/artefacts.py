@@ -12,16 +12,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
-from pliant.checkpoint import (
-    CHECKPOINT_FILES,
-    MANIFEST,
-    Checkpoint,
-    model_class,
-    module_folders,
-    open_checkpoint,
-    read_json,
-    readable,
-)
+from pliant.checkpoint import CHECKPOINT_FILES, Checkpoint, model_class, open_checkpoint, readable
+from pliant.conventions import MANIFEST, module_folders, read_json
 from pliant.errors import ArtefactError, InputError
 from pliant.families import describe
 from pliant.files import digest, new_directory

@@ -32,8 +32,11 @@ def _cls(tokens: Tensor, valid: Tensor) -> Tensor:
 
 
 def _mean(tokens: Tensor, valid: Tensor) -> Tensor:
+    # Sixteen bits can't count more than 256 tokens one by one.
+    precision = torch.promote_types(tokens.dtype, torch.float32)
     weight = valid.unsqueeze(-1).to(tokens.dtype)
-    return (tokens * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
+    total, count = (tokens * weight).sum(dim=1, dtype=precision), valid.sum(dim=1, keepdim=True)
+    return (total / count.clamp(min=1).to(precision)).to(tokens.dtype)
 
 
 def _last(tokens: Tensor, valid: Tensor) -> Tensor:
@@ -57,7 +60,8 @@ def check_pooling(pooling: str) -> str:
 def pool(outputs: Any, batch: Batch, pooling: str) -> Tensor:
     """Return one embedding per input `[batch, width]`, or for `tokens` every token's `[batch, tokens, width]`.
 
-    Padding never counts: `cls`, `mean` and `last` look at valid tokens only.
+    Padding never counts: `cls`, `mean` and `last` look at valid tokens only. `pooler` is the model's own pooling head,
+    such as SigLIP's attention pooling. A model that returns embeddings has pooled by itself, whatever the name.
 
     Args:
         outputs: What the model returned.
@@ -68,7 +72,7 @@ def pool(outputs: Any, batch: Batch, pooling: str) -> Tensor:
         InputError: The pooling is unknown, or the model's result does not offer it.
     """
     check_pooling(pooling)
-    if pooling == "pooler":
+    if pooling == "pooler" and not _is_embedding(outputs):
         pooled = outputs.get("pooler_output") if isinstance(outputs, Mapping) else None
         if pooled is None:
             raise InputError("The model has no pooler output. Use another pooling: cls, mean, last or tokens.")
@@ -77,3 +81,7 @@ def pool(outputs: Any, batch: Batch, pooling: str) -> Tensor:
     if pooling == "tokens" or tokens.dim() == 2:
         return tokens
     return _TOKEN_POOLINGS[pooling](tokens, valid_tokens(batch, tokens))
+
+
+def _is_embedding(outputs: Any) -> bool:
+    return isinstance(outputs, Tensor) and outputs.dim() == 2

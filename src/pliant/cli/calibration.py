@@ -1,9 +1,10 @@
 """Calibration inputs for a model, from what the user points at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pliant.checkpoint import Checkpoint
 from pliant.cli.console import check_positive
+from pliant.conventions import Prompts
 from pliant.data import ImageBatches, TextBatches, check_enough, images, sample, texts
 
 
@@ -19,6 +20,8 @@ class CalibrationData:
         max_tokens: Longer texts are cut off.
         noise: Share of tokens that are replaced by random ones in every second text.
         seed: Of the draw and the noise.
+        query_prompt: Put before half of the texts, as before queries.
+        document_prompt: Put before the other half, as before documents.
     """
 
     path: str
@@ -28,11 +31,22 @@ class CalibrationData:
     max_tokens: int = 96
     noise: float = 0.4
     seed: int = 0
+    query_prompt: str = ""
+    document_prompt: str = ""
 
     def __post_init__(self) -> None:
         """Refuse sizes below one."""
         for name in ("inputs", "batch_size", "max_tokens"):
             check_positive(getattr(self, name), f"--{name.replace('_', '-')}")
+
+    @property
+    def prompts(self) -> Prompts:
+        """What is put before the texts."""
+        return Prompts(self.query_prompt, self.document_prompt)
+
+    def with_prompts(self, prompts: Prompts) -> "CalibrationData":
+        """Return the same data with prompts before its texts."""
+        return replace(self, query_prompt=prompts.query, document_prompt=prompts.document)
 
     def batches(self, checkpoint: Checkpoint) -> TextBatches | ImageBatches:
         """Return the batches, made for the model when they are asked for.
@@ -49,5 +63,13 @@ class CalibrationData:
         longest = min(self.max_tokens, checkpoint.max_tokens)
         tokenizer = checkpoint.preprocessor()
         return TextBatches(
-            found, tokenizer, self.batch_size, longest, drop_last=True, bucket=True, noise=self.noise, seed=self.seed
+            found,
+            tokenizer,
+            self.batch_size,
+            longest,
+            drop_last=True,
+            bucket=True,
+            noise=self.noise,
+            seed=self.seed,
+            prompts=self.prompts.distinct,
         )

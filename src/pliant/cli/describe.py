@@ -1,5 +1,6 @@
 """`pliant describe`: what a model is made of."""
 
+from dataclasses import asdict
 from itertools import groupby
 from typing import Annotated, Any
 
@@ -9,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pliant.anatomy import Anatomy, Site
-from pliant.checkpoint import open_checkpoint
-from pliant.cli.console import Json, check_positive, emit, progress, show
+from pliant.batches import precision_of
+from pliant.checkpoint import Checkpoint, open_checkpoint
+from pliant.cli.console import Json, check_positive, emit, progress, show, show_notes
 from pliant.families import describe as describe_model
 
 
@@ -25,18 +27,33 @@ def describe(
     with progress(quiet=True):
         checkpoint = open_checkpoint(model)
     anatomy = describe_model(checkpoint.model)
-    pooling = checkpoint.pooling or anatomy.pooling
+    usage = _usage(checkpoint, anatomy)
     if as_json:
-        emit(_summary(model, anatomy, pooling, tokens))
+        emit({**_summary(model, anatomy, tokens), **usage})
         return
-    show(_table(model, anatomy, pooling, tokens or anatomy.native_tokens), quiet=False)
+    show(_table(model, anatomy, usage, tokens or anatomy.native_tokens), quiet=False)
+    show_notes(usage["notes"], quiet=False)
 
 
-def _summary(model: str, anatomy: Anatomy, pooling: str, tokens: int | None) -> dict[str, Any]:
+def _usage(checkpoint: Checkpoint, anatomy: Anatomy) -> dict[str, Any]:
+    """Return how the model is meant to be used, and in what precision its weights are."""
+    conventions = checkpoint.conventions
+    source = conventions.source if checkpoint.pooling else "the family's"
+    if conventions.unknown:
+        source = f"the family's; pliant doesn't know its own, {conventions.unknown}, which {conventions.source} names"
+    return {
+        "pooling": checkpoint.pooling or anatomy.pooling,
+        "pooling_source": source,
+        "prompts": asdict(conventions.prompts),
+        "dtype": precision_of(checkpoint.model),
+        "notes": [*anatomy.notes, *conventions.notes],
+    }
+
+
+def _summary(model: str, anatomy: Anatomy, tokens: int | None) -> dict[str, Any]:
     return {
         "model": model,
         "family": anatomy.family,
-        "pooling": pooling,
         "units": anatomy.units,
         "prunable_parameters": anatomy.prunable_parameters,
         "total_parameters": anatomy.total_parameters,
@@ -49,10 +66,12 @@ def _summary(model: str, anatomy: Anatomy, pooling: str, tokens: int | None) -> 
     }
 
 
-def _table(model: str, anatomy: Anatomy, pooling: str, tokens: int) -> Table:
+def _table(model: str, anatomy: Anatomy, usage: dict[str, Any], tokens: int) -> Table:
+    pooling = f"pooling {usage['pooling']} ({usage['pooling_source']})"
+    prompts = [f"\nbefore a {name}: {text!r}" for name, text in usage["prompts"].items() if text]
     prunable, total = anatomy.prunable_parameters, anatomy.total_parameters
     table = Table(
-        title=Text(f"{model}: family {anatomy.family}, pooling {pooling}"),
+        title=Text(f"{model}: family {anatomy.family}, {pooling}, {usage['dtype']}{''.join(prompts)}"),
         caption=(
             f"{anatomy.units:,} units. {prunable:,} of {total:,} parameters are prunable ({prunable / total:.0%}). "
             f"{anatomy.macs(tokens) / 1e9:.2f} G MACs for an input of {tokens} tokens."

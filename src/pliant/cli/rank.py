@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pliant.artefacts import write_elastic
-from pliant.checkpoint import Checkpoint, open_checkpoint
+from pliant.checkpoint import DTYPES, Checkpoint, open_checkpoint
 from pliant.cli.calibration import CalibrationData
-from pliant.cli.console import Json, Quiet, Report, emit, progress, show
+from pliant.cli.console import Json, Quiet, Report, emit, progress, show, show_notes
+from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
 from pliant.errors import InputError
 from pliant.files import refuse_existing
 from pliant.rankers.rank import PRESETS, RANKERS
 from pliant.rankers.rank import rank as rank_model
-from pliant.rankers.soft_mask import Watch
+from pliant.rankers.soft_mask import SoftMask, Watch
 from pliant.ranking import Ranking, Rest
 
 _SEARCH = "search.safetensors"
@@ -39,6 +40,11 @@ def rank(
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = CalibrationData.max_tokens,
     noise: Annotated[float, typer.Option(help="Share of random tokens in half of the texts.")] = CalibrationData.noise,
     seed: Annotated[int, typer.Option(help="One seed gives one ranking.")] = 0,
+    prompt: Prompt = None,
+    query_prompt: QueryPrompt = None,
+    document_prompt: DocumentPrompt = None,
+    dtype: Annotated[str, typer.Option(help=f"Of the model while it is ranked: {', '.join(DTYPES)}.")] = "auto",
+    checkpointing: Annotated[bool, typer.Option("--checkpointing", help="Less memory for more time.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted ranking.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -47,29 +53,38 @@ def rank(
     source = CalibrationData(data, column, inputs, batch_size, max_tokens, noise, seed)
     with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
         report("loading", 0)
-        checkpoint = open_checkpoint(model)
+        checkpoint = open_checkpoint(model, dtype)
+        show_notes(checkpoint.conventions.notes, quiet or as_json)
+        source = source.with_prompts(prompts_of(checkpoint, (prompt, query_prompt, document_prompt)))
         batches = source.batches(checkpoint)
         report("first look", 0)
         ranking = rank_model(
             checkpoint.model,
             batches,
             ranker=ranker,
-            pooling=pooling or checkpoint.pooling,
+            pooling=usual_pooling(checkpoint, pooling, source.prompts),
             rest=_rest(rest),
             seed=seed,
             preset=preset,
             steps=steps,
+            settings=_settings(preset, checkpointing),
             checkpoint=unfinished / _SEARCH,
             resume=resume,
             watch=_watch(report, steps or PRESETS.get(preset, PRESETS["default"]).steps),
         )
-        ranking = _with_origin(ranking, checkpoint, source)
-        write_elastic(out, checkpoint, ranking)
+        write_elastic(out, checkpoint, ranking := _with_origin(ranking, checkpoint, source))
+    show(f"{out} holds the elastic model. Next: pliant eval {out}", quiet or as_json)
     if as_json:
-        story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
-        emit({"directory": str(out), "fingerprint": ranking.fingerprint, **story})
-    else:
-        show(f"{out} holds the elastic model. Next: pliant eval {out}", quiet)
+        emit({"directory": str(out), "fingerprint": ranking.fingerprint, **_story(ranking)})
+
+
+def _story(ranking: Ranking) -> dict[str, Any]:
+    return {key: value for key, value in ranking.provenance.items() if key != "losses"}
+
+
+def _settings(preset: str, checkpointing: bool) -> SoftMask | None:
+    """Return a preset with checkpointing; None where the preset is all that is asked for, or none."""
+    return replace(PRESETS[preset], checkpointing=True) if checkpointing and preset in PRESETS else None
 
 
 @contextmanager

@@ -51,6 +51,7 @@ def describe(model: nn.Module) -> Anatomy:
         fixed_macs_per_token=around.fixed_macs_per_token,
         fixed_macs=around.fixed_macs,
         notes=tuple(notes),
+        layers=paths,
     )
 
 
