@@ -95,7 +95,7 @@ def evaluate(
         pooling = usual_pooling(checkpoint, pooling, prompts) or elastic.anatomy.pooling
         to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, pooling, name)
         curves = [to_measure.curve(elastic, str(ranking.provenance.get("ranker", "ranking")), advance)]
-        for rival in rivals if sources else ():
+        for rival in rivals:
             curves.append(to_measure.curve(_rival(directory, rival, ranking, sources), rival, advance))
     _write(curves, kept, json_path, plot_path, kept_path)
     if report is not None:
@@ -215,8 +215,9 @@ def _calibration(ranking: Ranking, path: str | None) -> CalibrationData:
     return source if path is None else replace(source, path=path, column=None)
 
 
-def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationData) -> Elastic:
+def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationData | None) -> Elastic:
     """Rank a fresh copy of the model by another criterion, with the same data, rest values and seed."""
+    assert source is not None
     checkpoint = open_checkpoint(str(directory))
     other = rank_model(
         checkpoint.model,
