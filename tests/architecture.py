@@ -9,7 +9,7 @@ from functools import cached_property
 
 GROUND = "errors files batches pooling"
 PLAN = f"budget ranking cost anatomy {GROUND}"
-RUNTIME = f"elastic artefacts checkpoint timm_hub surgery rest_bias families {PLAN}"
+RUNTIME = f"elastic artefacts checkpoint conventions timm_hub surgery rest_bias families {PLAN}"
 
 # A module or subpackage, and what it may import, lazily or not, besides its own subpackage. The longest key that fits
 # a module counts. A new module needs one line here.
@@ -30,8 +30,9 @@ ALLOWED = {
     "surgery": f"replacements {PLAN}",
     "rest_bias": f"surgery {PLAN}",
     "timm_hub": "errors",
-    "checkpoint": f"timm_hub families demo {PLAN}",
-    "artefacts": f"timm_hub checkpoint surgery families {PLAN}",
+    "conventions": GROUND,
+    "checkpoint": f"conventions timm_hub families demo {PLAN}",
+    "artefacts": f"timm_hub checkpoint conventions surgery families {PLAN}",
     "elastic": RUNTIME,
     "prose": "",
     "demo": f"prose evaluation.retrieval {GROUND}",

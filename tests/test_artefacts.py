@@ -14,7 +14,7 @@ from pliant.artefacts import RANKING, _checksum, load_cut, load_elastic, write_c
 from pliant.checkpoint import Checkpoint, open_checkpoint
 from pliant.errors import ArtefactError, InputError
 from pliant.files import digest
-from pliant.ranking import Ranking
+from pliant.ranking import FORMAT, Ranking
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_written_and_read(checkpoint: Checkpoint, tmp_path: Path) -> None:
 def test_the_manifest_lists_every_file(checkpoint: Checkpoint, tmp_path: Path) -> None:
     write_elastic(tmp_path / "e", checkpoint, ranking_of(checkpoint.model))
     manifest = json.loads((tmp_path / "e" / "pliant.json").read_text())
-    assert (manifest["format"], manifest["form"], manifest["class"]) == (1, "elastic", "BertModel")
+    assert (manifest["format"], manifest["form"], manifest["class"]) == (FORMAT, "elastic", "BertModel")
     names = set(tree(tmp_path / "e")) - {"pliant.json"}
     assert manifest["files"] == {name: digest(tmp_path / "e" / name) for name in names}
     assert RANKING in names

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pliant.batches import device_of, forward, size, to_device, valid_tokens
+from pliant.batches import device_of, forward, precision_of, size, to_device, valid_tokens
 
 
 class Adds(nn.Module):
@@ -20,6 +20,23 @@ def test_forward() -> None:
     one, other = torch.ones(2), torch.full((2,), 3.0)
     assert forward(Adds(), one).tolist() == [1, 1]
     assert forward(Adds(), {"other": other, "one": one}).tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_inputs_take_the_precision_of_the_model(dtype: torch.dtype) -> None:
+    model, seen = Adds().to(dtype), list[torch.dtype]()
+    model.register_forward_pre_hook(
+        lambda _, given, named: seen.extend(value.dtype for value in (*given, *named.values())), with_kwargs=True
+    )
+    forward(model, torch.ones(2, dtype=torch.float64))
+    forward(model, {"one": torch.ones(2), "other": torch.ones(2, dtype=torch.long)})
+    assert seen == [dtype, dtype, torch.long]
+
+
+def test_precisions_have_names() -> None:
+    model = nn.Sequential(Adds(), nn.Linear(3, 3).bfloat16())
+    assert precision_of(Adds().half()) == "float16"
+    assert precision_of(model) == "bfloat16 and float32"
 
 
 @pytest.mark.parametrize("batch", [torch.zeros(3, 2), {"input_ids": torch.zeros(3, 7), "labels": torch.zeros(3)}])

@@ -9,14 +9,8 @@ from cli.specimens import edit_json, image_model, inputs, save, text_model
 from safetensors.torch import load_file
 from transformers import BertConfig, BertModel
 
-from pliant.checkpoint import (
-    CHECKPOINT_FILES,
-    UNWANTED_FOLDERS,
-    model_class,
-    module_folders,
-    open_checkpoint,
-    read_json,
-)
+from pliant.checkpoint import CHECKPOINT_FILES, UNWANTED_FOLDERS, model_class, open_checkpoint
+from pliant.conventions import module_folders
 from pliant.errors import ArtefactError, InputError
 
 
@@ -50,21 +44,11 @@ def test_a_model_keeps_its_own_dtype(tmp_path: Path) -> None:
     assert open_checkpoint(str(tmp_path / "half")).model.dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize(
-    ("config", "pooling"),
-    [
-        ('{"pooling_mode_cls_token": true}', "cls"),
-        ('{"pooling_mode_mean_tokens": true, "pooling_mode_cls_token": false}', "mean"),
-        ('{"pooling_mode_lasttoken": true}', "last"),
-        ('{"pooling_mode": "cls"}', "cls"),
-        ('{"pooling_mode_max_tokens": true}', None),
-        ("{}", None),
-    ],
-)
-def test_the_pooling_of_sentence_transformers(model: Path, config: str, pooling: str | None) -> None:
+def test_the_pooling_that_its_files_name(model: Path) -> None:
     (model / "1_Pooling").mkdir()
-    (model / "1_Pooling" / "config.json").write_text(config)
-    assert open_checkpoint(str(model)).pooling == pooling
+    (model / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    checkpoint = open_checkpoint(str(model))
+    assert checkpoint.pooling == checkpoint.conventions.pooling == "cls"
 
 
 @pytest.mark.parametrize(("longest", "expected"), [(12, 12), (400, 40), (None, 40)])
@@ -128,25 +112,6 @@ def test_a_class_is_found_by_name() -> None:
             model_class(name)
 
 
-def test_json_files(tmp_path: Path) -> None:
-    assert read_json(tmp_path / "none.json") == {}
-    (tmp_path / "list.json").write_text("[1]")
-    assert read_json(tmp_path / "list.json") == {}
-    (tmp_path / "broken.json").write_bytes(b'{"a": ')
-    with pytest.raises(InputError, match=r"Can't read .*broken\.json"):
-        read_json(tmp_path / "broken.json")
-
-
-def test_module_folders(tmp_path: Path) -> None:
-    assert module_folders(tmp_path) == set()
-    (tmp_path / "modules.json").write_text(
-        '[{"path": ""}, {"path": "1_Pooling"}, {"path": "2_Dense/inner"}, {"idx": 3}]'
-    )
-    assert module_folders(tmp_path) == {"1_Pooling", "2_Dense"}
-    (tmp_path / "modules.json").write_text('{"path": "x"}')
-    assert module_folders(tmp_path) == set()
-
-
 def test_opening_changes_no_file(model: Path) -> None:
     before = load_file(model / "model.safetensors")
     names = sorted(path.name for path in model.iterdir())
@@ -164,7 +129,7 @@ def test_a_longest_text_that_is_none(model: Path, length: Any) -> None:
 
 def test_configurations_of_other_shapes(model: Path) -> None:
     (model / "1_Pooling").mkdir()
-    (model / "1_Pooling" / "config.json").write_text('{"pooling_mode": ["cls"]}')
+    (model / "1_Pooling" / "config.json").write_text('{"pooling_mode": {"cls": 1}}')
     (model / "modules.json").write_text('[{"path": 5}, {"path": "1_Pooling"}]')
     assert open_checkpoint(str(model)).pooling is None
     assert module_folders(model) == {"1_Pooling"}

@@ -56,6 +56,22 @@ def test_dimming_keeps_the_type_of_its_inputs(tiny: Anatomy) -> None:
     assert dimmed.dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_masks_and_rest_values_count_in_float32(tiny: Anatomy, dtype: torch.dtype) -> None:
+    rest = (torch.rand(4), torch.rand(3, requires_grad=True))
+    gates, masks, inputs = Gates(tiny, rest), torch.rand(5, requires_grad=True), torch.rand(2, 3).to(dtype)
+    gates.masks = masks
+    dimmed = gates.dim(1, inputs)
+    assert dimmed is not None
+    exact = masks[2:] * inputs.float() + (1 - masks[2:]) * rest[1]
+    torch.testing.assert_close(dimmed.detach(), exact.to(dtype).detach(), atol=0, rtol=0.01)
+    slopes = torch.autograd.grad(dimmed.float().sum(), (masks, rest[1]))
+    expected = torch.autograd.grad(exact.sum(), (masks, rest[1]))
+    for mine, theirs in zip(slopes, expected, strict=True):
+        assert mine.dtype == torch.float32
+        torch.testing.assert_close(mine, theirs)
+
+
 def test_masks_take_gradients_in_every_unit() -> None:
     specimen = by_name("bert")
     model = specimen.model().requires_grad_(False)

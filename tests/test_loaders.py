@@ -293,6 +293,44 @@ def test_noise_follows_from_the_seed() -> None:
     assert not torch.equal(ids(1), ids(2))
 
 
+def test_prompts_come_before_the_texts_in_turn() -> None:
+    for bucket in (False, True):
+        made, tokenizer = batches(["a", "bb", "ccc", "dddd", "e"], 2, prompts=("query: ", "passage: "), bucket=bucket)
+        list(made)
+        seen = sorted(text for call in tokenizer.calls for text in call)
+        assert seen == ["passage: bb", "passage: dddd", "query: a", "query: ccc", "query: e"]
+    made, tokenizer = batches(["a", "b"], 2, prompts=["p "])
+    list(made)
+    assert tokenizer.calls == [["p a", "p b"]]
+
+
+class Bounded(Vocabulary):
+    """Puts a special token at both ends; pads on the left."""
+
+    def __call__(self, texts: list[str], **options: Any) -> dict[str, Tensor]:
+        rows = [[1, *(2 + len(word) for word in text.split()), 1] for text in texts]
+        width = max(map(len, rows))
+        ids = torch.tensor([[0] * (width - len(row)) + row for row in rows])
+        return {"input_ids": ids, "attention_mask": (ids > 0).long()}
+
+
+@pytest.mark.parametrize("tokenizer", [Vocabulary(), Bounded()], ids=["right", "left"])
+def test_noise_leaves_prompts_alone(tokenizer: Any) -> None:
+    texts, prompts = [words(length) for length in (1, 3) * 50], ["two words ", "three more words ", ""]
+    clean = next(iter(TextBatches(texts, tokenizer, 100, 6, prompts=prompts)))
+    noisy = next(iter(TextBatches(texts, tokenizer, 100, 6, prompts=prompts, noise=1.0)))
+    changed, real = noisy["input_ids"] != clean["input_ids"], clean["attention_mask"].bool()
+    for row in range(100):
+        before = (0 if row % 3 == 2 else 2 + row % 3) + (isinstance(tokenizer, Bounded) and row % 3 != 2)
+        assert not changed[row][real[row]][:before].any()
+    assert changed.any(dim=1).double().mean() > 0.3
+
+
+def test_one_prompt_is_no_list() -> None:
+    with pytest.raises(InputError, match="One prompt, 'query: ', where a list"):
+        TextBatches(["a"], Counter(), prompts="query: ")
+
+
 @pytest.mark.parametrize("noise", [-0.1, 1.1, float("nan")])
 def test_noise_is_a_share(noise: float) -> None:
     with pytest.raises(InputError, match="from 0 to 1"):

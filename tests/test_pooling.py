@@ -83,3 +83,21 @@ def test_bfloat16() -> None:
     pooled = pool(TOKENS.bfloat16(), batch_of([[1, 1, 0], [1, 1, 1]]), "mean")
     assert pooled.dtype == torch.bfloat16
     assert pooled.float().tolist() == [[1.5, 15], [5, 50]]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_mean_of_more_tokens_than_sixteen_bits_can_count(dtype: torch.dtype) -> None:
+    tokens = torch.rand(2, 2051, 3).to(dtype)
+    mask = torch.ones(2, 2051, dtype=torch.long)
+    mask[0, 515:] = 0
+    pooled = pool(tokens, {"attention_mask": mask}, "mean")
+    assert pooled.dtype == dtype
+    assert torch.equal(pooled[0], tokens[0, :515].double().mean(0).to(dtype))
+    assert torch.equal(pooled[1], tokens[1].double().mean(0).to(dtype))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "last", "pooler", "tokens"])
+def test_a_model_that_pools_by_itself(pooling: str) -> None:
+    """As those of timm do, SigLIP's attention pooling included."""
+    embedding = torch.rand(2, 5)
+    assert pool(embedding, torch.rand(2, 3, 4, 4), pooling) is embedding

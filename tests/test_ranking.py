@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel
 
 from pliant.errors import ArtefactError, InputError
 from pliant.families import describe
-from pliant.ranking import FORMAT, Ranking, fingerprint
+from pliant.ranking import FORMAT, Ranking, checksum, fingerprint, sampled
 from pliant.surgery import reorder_
 
 specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
@@ -51,6 +51,31 @@ def test_many_sites_keep_their_order(tmp_path: Path) -> None:
     rest = tuple(torch.full((2,), float(site)) for site in range(12))
     made(rest=rest).save(tmp_path / "ranking")
     assert [values[0].item() for values in Ranking.load(tmp_path / "ranking").rest] == list(range(12))
+
+
+def test_the_sample_keeps_its_precision(tmp_path: Path) -> None:
+    sample = (torch.rand(3, 2).bfloat16(), torch.rand(2, 1))
+    made(sample=sample).save(tmp_path / "ranking")
+    again = Ranking.load(tmp_path / "ranking").sample
+    assert [values.dtype for values in again] == [torch.bfloat16, torch.float32]
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(again, sample, strict=True))
+
+
+def test_a_file_of_the_first_format(tmp_path: Path) -> None:
+    """It had no sample: it is read, and fits wherever its fingerprint does."""
+    model = by_name("bert").model()
+    anatomy = describe(model)
+    old = fitting(model)
+    tensors = {"scores": old.scores, **{f"rest.{index}": rest for index, rest in enumerate(old.rest)}}
+    about = {"format": 1, "rest_kind": "mean", "fingerprint": old.fingerprint, "provenance": {"seed": 3}}
+    text = json.dumps(about, sort_keys=True)
+    save_file(tensors, tmp_path / "old", metadata={"pliant": text, "sha256": checksum(text, tensors)})
+    loaded = Ranking.load(tmp_path / "old")
+    assert (loaded.sample, loaded.provenance) == ((), {"seed": 3})
+    loaded.check(model, anatomy)
+    loaded.check(model.bfloat16(), anatomy)
+    with pytest.raises(ArtefactError, match="another model"):
+        loaded.check(by_name("bert").model().half(), anatomy)
 
 
 def test_views_can_be_saved(tmp_path: Path) -> None:
@@ -227,12 +252,81 @@ def test_swapping_neurons_of_a_wide_layer_changes_the_fingerprint() -> None:
     assert mark(model) == before
 
 
+def fitting(model: Any) -> Ranking:
+    """A ranking of this model, in its precision."""
+    anatomy = describe(model)
+    rest = tuple(torch.zeros(site.units * site.width) for site in anatomy.sites)
+    sample = sampled(model, anatomy)
+    return made(scores=torch.zeros(anatomy.units), rest=rest, fingerprint=mark(model), sample=sample)
+
+
+PRECISIONS = (torch.float32, torch.bfloat16, torch.float16)
+
+
+@specimens
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+def test_a_ranking_fits_its_model_in_every_precision(specimen: Specimen, dtype: torch.dtype) -> None:
+    ranking = fitting(specimen.model().to(dtype))
+    for other in PRECISIONS:
+        model = specimen.model().to(other)
+        ranking.check(model, describe(model))
+        # By way of a third: what is published in float16, ranked in bfloat16 and loaded in float32.
+        for stored in PRECISIONS[1:]:
+            if other is not dtype:
+                ranking.check(specimen.model().to(stored).to(other), describe(model))
+
+
+@specimens
+def test_a_ranking_of_other_weights_fits_in_no_precision(specimen: Specimen) -> None:
+    ranking = fitting(specimen.model(seed=1))
+    for dtype in PRECISIONS:
+        model = specimen.model().to(dtype)
+        with pytest.raises(ArtefactError, match="another model"):
+            ranking.check(model, describe(model))
+
+
+@specimens
+def test_reordered_units_are_seen_in_every_precision(specimen: Specimen) -> None:
+    ranking = fitting(specimen.model())
+    for dtype in PRECISIONS[1:]:
+        model = specimen.model().to(dtype)
+        anatomy = describe(model)
+        unmoved = [torch.arange(site.units) for site in anatomy.sites]
+        for index, site in enumerate(anatomy.sites):
+            for unit in range(0, site.units - 1, 7):
+                orders = [order.clone() for order in unmoved]
+                orders[index][[unit, unit + 1]] = orders[index][[unit + 1, unit]]
+                reorder_(model, anatomy, orders)
+                with pytest.raises(ArtefactError, match="another model"):
+                    ranking.check(model, anatomy)
+                reorder_(model, anatomy, orders)
+        ranking.check(model, anatomy)
+
+
+def test_a_little_training_is_seen_in_another_precision() -> None:
+    """Changes of a thousandth of a weight's usual size, which is less than bfloat16 rounds the larger ones by."""
+    ranking, model = fitting(by_name("bert").model()), by_name("bert").model()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 1e-3 * parameter.std(correction=0) * torch.randn_like(parameter)
+    with pytest.raises(ArtefactError, match="another model"):
+        ranking.check(model.half(), describe(model))
+
+
+def test_a_weight_out_of_the_sample_is_seen_in_the_same_precision() -> None:
+    ranking, model = fitting(by_name("bert").model()), by_name("bert").model()
+    with torch.no_grad():
+        model.get_parameter(f"{describe(model).sites[1].consumer}.weight")[0, 0] += 1
+    assert all(map(torch.equal, ranking.sample, sampled(model, describe(model))))
+    with pytest.raises(ArtefactError, match="another model"):
+        ranking.check(model, describe(model))
+
+
 def test_a_ranking_of_another_model() -> None:
     model = by_name("bert").model()
     anatomy = describe(model)
     rest = tuple(torch.zeros(site.units * site.width) for site in anatomy.sites)
-    fitting = made(scores=torch.zeros(anatomy.units), rest=rest, fingerprint=mark(model))
-    fitting.check(model, anatomy)
+    fitting(model).check(model, anatomy)
     for wrong in (
         made(),
         made(scores=torch.zeros(anatomy.units), rest=rest),
@@ -245,7 +339,15 @@ def test_a_ranking_of_another_model() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"scores": [1.0]}, {"rest": None}, {"rest": [torch.zeros(2)]}, {"rest": ([1.0],)}, {"rest_kind": "median"}],
+    [
+        {"scores": [1.0]},
+        {"rest": None},
+        {"rest": [torch.zeros(2)]},
+        {"rest": ([1.0],)},
+        {"rest_kind": "median"},
+        {"sample": [torch.zeros(2)]},
+        {"sample": ([1.0],)},
+    ],
     ids=str,
 )
 def test_fields_of_other_types(changes: dict[str, Any]) -> None:

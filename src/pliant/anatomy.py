@@ -202,6 +202,7 @@ class Anatomy:
         fixed_macs_per_pair: Multiply-accumulates outside the sites for each pair of tokens: attention without units.
         notes: What a user should know of it, such as why some heads can't leave; full sentences.
         objective: What of its outputs is used, so what a ranking should keep: `pooled`, or `pooled+tokens`.
+        layers: Paths of the transformer layers, in order.
     """
 
     family: str
@@ -214,6 +215,7 @@ class Anatomy:
     notes: tuple[str, ...] = ()
     objective: str = "pooled"
     fixed_macs_per_pair: int = 0
+    layers: tuple[str, ...] = ()
 
     @property
     def units(self) -> int:

@@ -13,16 +13,8 @@ from torch import Tensor, nn
 
 from pliant import timm_hub
 from pliant.anatomy import Anatomy
-from pliant.checkpoint import (
-    CHECKPOINT_FILES,
-    MANIFEST,
-    Checkpoint,
-    model_class,
-    module_folders,
-    open_checkpoint,
-    read_json,
-    readable,
-)
+from pliant.checkpoint import CHECKPOINT_FILES, Checkpoint, model_class, open_checkpoint, readable
+from pliant.conventions import MANIFEST, module_folders, read_json
 from pliant.errors import ArtefactError, InputError
 from pliant.families import describe
 from pliant.files import digest, new_directory
@@ -140,7 +132,8 @@ def _built(folder: Path, manifest: Mapping[str, Any], weights: Mapping[str, Tens
         if timm_hub.is_timm(read_json(folder / "config.json")):
             return timm_hub.to_precision_of(weights, timm_hub.build(folder, manifest.get("classes")))
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    return model_class(manifest.get("class"))(config).to(config.dtype or torch.float32)
+    # Made in its precision: cast afterwards, it would be there twice, and buffers that stay in float32 would not.
+    return model_class(manifest.get("class"))._from_config(config, dtype=config.dtype or torch.float32)
 
 
 def _checked_widths(widths: Any, anatomy: Anatomy, folder: Path) -> tuple[int, ...]:

@@ -14,8 +14,16 @@ Batch = Mapping[str, Tensor] | Tensor
 
 
 def forward(model: nn.Module, batch: Batch) -> Any:
-    """Call `model` with `batch` and return what it returns."""
-    return model(batch) if isinstance(batch, Tensor) else model(**batch)
+    """Call `model` with `batch`, floating-point inputs in the model's own precision, and return what it returns."""
+    precision = next(model.parameters()).dtype
+
+    def fitting(value: Any) -> Any:
+        fractions = isinstance(value, Tensor) and value.is_floating_point() and precision.is_floating_point
+        return value.to(precision) if fractions else value
+
+    if isinstance(batch, Tensor):
+        return model(fitting(batch))
+    return model(**{name: fitting(value) for name, value in batch.items()})
 
 
 def size(batch: Batch) -> int:
@@ -35,6 +43,15 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
 def device_of(model: nn.Module) -> torch.device:
     """Return the device of the model's first parameter."""
     return next(model.parameters()).device
+
+
+def precision_of(model: nn.Module) -> str:
+    """Return the name of the dtype of a model's weights, of several the most frequent first: `bfloat16`, say."""
+    weights: dict[str, int] = {}
+    for parameter in model.parameters():
+        name = str(parameter.dtype).removeprefix("torch.")
+        weights[name] = weights.get(name, 0) + parameter.numel()
+    return " and ".join(sorted(weights, key=lambda name: -weights[name]))
 
 
 def valid_tokens(batch: Batch, tokens: Tensor) -> Tensor:

@@ -1,21 +1,19 @@
 """Opening a model by path or name, with its tokenizer and the pooling that it is meant for."""
 
-import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from safetensors import SafetensorError
 from torch import nn
 
 from pliant import timm_hub
+from pliant.conventions import MANIFEST, Conventions, conventions_of, max_tokens, read_json
 from pliant.errors import ArtefactError, InputError, UnsupportedModelError
 from pliant.families import describe
-
-MANIFEST = "pliant.json"
-"""The file that makes a directory one of ours."""
 
 DEMO_MODEL = "demo:text"
 """The name of the text encoder that an installed package carries."""
@@ -25,6 +23,9 @@ DEMO_VISION = "demo:vision"
 
 CHECKPOINT_FILES = (".json", ".txt", ".model", ".safetensors", ".md", ".jinja")
 """Suffixes of the files that belong to a checkpoint."""
+
+DTYPES = ("auto", "bfloat16", "float16", "float32")
+"""The precisions that a checkpoint can be opened in; `auto` is its own."""
 
 UNWANTED_FOLDERS = ("onnx", "openvino", "coreml")
 """Folders of a checkpoint that hold it in other formats."""
@@ -37,10 +38,11 @@ class Checkpoint:
     Args:
         name: What the user called it.
         directory: Where its files are.
-        model: The model, in evaluation mode and its own dtype.
+        model: The model, in evaluation mode.
         inputs: What it reads: `text` or `image`.
-        pooling: The pooling that its sentence-transformers configuration names; None where there is none.
+        pooling: The pooling that its files name; None where there is none, or none that pliant knows.
         max_tokens: The longest text that it is meant for, in tokens.
+        conventions: What else its files say of how it is to be used.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Checkpoint:
     inputs: Literal["text", "image"]
     pooling: str | None
     max_tokens: int
+    conventions: Conventions = field(default_factory=Conventions)
 
     def preprocessor(self) -> Any:
         """Return the checkpoint's own tokenizer, or image processor.
@@ -71,16 +74,22 @@ class Checkpoint:
         return found
 
 
-def open_checkpoint(name: str) -> Checkpoint:
+def open_checkpoint(name: str, dtype: str = "auto") -> Checkpoint:
     """Open a model: a local directory, `demo:text`, `demo:vision`, a name on the Hugging Face hub, or one of timm's.
+
+    Its weights are in memory only once. In the checkpoint's own precision they are mapped from the file and copied
+    when they are changed; in another one they are converted tensor by tensor.
 
     Args:
         name: The directory or name.
+        dtype: One of `DTYPES`.
 
     Raises:
-        InputError: There is no such model, or it can't be read.
+        InputError: There is no such model, or it can't be read; or the dtype is unknown.
         UnsupportedModelError: transformers has no class for it.
     """
+    if dtype not in DTYPES:
+        raise InputError(f"Unknown dtype {dtype!r}. Allowed: {', '.join(DTYPES)}.")
     directory = _directory_of(name)
     manifest = read_json(directory / MANIFEST)
     if manifest.get("form") == "cut":
@@ -89,17 +98,20 @@ def open_checkpoint(name: str) -> Checkpoint:
         with readable(name):
             # As AutoModel does, without the classifier, unless one was there when the model was saved.
             model = timm_hub.load(directory, manifest.get("classes", 0))
+        model = model if dtype == "auto" else model.to(getattr(torch, dtype))
         inputs = "image"
     else:
-        model = _load_model(directory, name, _manifest_class(directory))
+        model = _load_model(directory, name, _manifest_class(directory), dtype)
         inputs = "image" if getattr(model, "main_input_name", "") == "pixel_values" else "text"
+    conventions = conventions_of(directory)
     return Checkpoint(
         name=name,
         directory=directory,
         model=model,
         inputs=inputs,
-        pooling=_pooling(directory),
-        max_tokens=min(_max_tokens(directory), describe(model).native_tokens),
+        pooling=conventions.pooling,
+        max_tokens=min(max_tokens(directory), describe(model).native_tokens),
+        conventions=conventions,
     )
 
 
@@ -165,7 +177,7 @@ def readable(name: str) -> Iterator[None]:
         raise InputError(f"Can't read the model {name}: {reason}. Is the checkpoint complete?") from error
 
 
-def _load_model(directory: Path, name: str, class_name: str | None) -> nn.Module:
+def _load_model(directory: Path, name: str, class_name: str | None, dtype: str) -> nn.Module:
     from transformers import AutoConfig, AutoModel
 
     with readable(name):
@@ -179,7 +191,7 @@ def _load_model(directory: Path, name: str, class_name: str | None) -> nn.Module
             directory,
             config=config,
             local_files_only=True,
-            dtype="auto",
+            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
             output_loading_info=True,
             use_safetensors=True,
             ignore_mismatched_sizes=True,
@@ -218,63 +230,6 @@ def _check_complete(model: nn.Module, missing: set[str], mismatched: Collection[
         raise InputError(
             f"{name} has no weights for {absent[0]} and {len(absent) - 1} more. Is it another kind of checkpoint?"
         )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; an empty one when there is no file.
-
-    Raises:
-        InputError: The file can't be read.
-    """
-    found = _parsed(path)
-    return found if isinstance(found, dict) else {}
-
-
-def module_folders(directory: Path) -> set[str]:
-    """Return the folders of a sentence-transformers directory that belong to it, such as `1_Pooling`.
-
-    Raises:
-        InputError: The list of them can't be read.
-    """
-    modules = _parsed(directory / "modules.json")
-    paths = [module.get("path") for module in modules if isinstance(module, dict)] if isinstance(modules, list) else []
-    return {Path(path).parts[0] for path in paths if isinstance(path, str) and path}
-
-
-def _parsed(path: Path) -> Any:
-    """Return what a JSON file holds; None when there is no file."""
-    if not path.is_file():
-        return None
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"Can't read {path}: {error}. Copy the checkpoint again.") from error
-
-
-def _pooling(directory: Path) -> str | None:
-    """Return the pooling of a sentence-transformers directory."""
-    own = read_json(directory / MANIFEST).get("pooling")
-    if own is not None:
-        return own
-    config = read_json(directory / "1_Pooling" / "config.json")
-    modes = {"cls": "cls_token", "mean": "mean_tokens", "last": "lasttoken"}
-    found = [name for name, mode in modes.items() if config.get(f"pooling_mode_{mode}")]
-    mode = config.get("pooling_mode")
-    if isinstance(mode, str) and mode in modes:
-        found.append(mode)
-    return found[0] if found else None
-
-
-def _max_tokens(directory: Path) -> int:
-    own = read_json(directory / "sentence_bert_config.json").get("max_seq_length")
-    positions = read_json(directory / "config.json").get("max_position_embeddings")
-    longest = own or positions or 512
-    if not isinstance(longest, int) or longest < 1:
-        raise InputError(
-            f"{directory} says that its longest text has {longest!r} tokens. "
-            "Correct max_seq_length in sentence_bert_config.json, or max_position_embeddings in config.json."
-        )
-    return longest
 
 
 def _manifest_class(directory: Path) -> str | None:

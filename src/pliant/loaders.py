@@ -52,6 +52,8 @@ class TextBatches:
         noise: Share of tokens, in every second text or so, that are replaced by random ones of the vocabulary. For
             calibration: it widens the range of words that a ranking has seen.
         seed: Of the shuffling and the noise.
+        prompts: What is put before the texts, in turn: the first before the first text, the second before the second,
+            and so on around. They count in `max_tokens`, and noise leaves them alone.
 
     Raises:
         InputError: No texts, fewer than a batch with `drop_last`, a size below 1, a noise outside [0, 1], or a
@@ -77,8 +79,11 @@ class TextBatches:
         bucket: bool = False,
         noise: float = 0.0,
         seed: int = 0,
+        prompts: Sequence[str] = (),
     ) -> None:
         """Plan the batches; tokenize nothing yet."""
+        if isinstance(prompts, str):
+            raise InputError(f"One prompt, {prompts!r:.60}, where a list of them is needed. Put it into a list.")
         if not 0 <= noise <= 1:
             raise InputError(f"noise is {noise}; it must be a share, from 0 to 1.")
         if isinstance(texts, str):
@@ -94,6 +99,7 @@ class TextBatches:
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
         self._noise, self._seed = noise, seed
+        self._prompts = tuple(prompts) or ("",)
         lengths = [len(text) for text in texts] if bucket else None
         self._batches = _partition(len(texts), batch_size, "texts", drop_last, lengths, seed)
 
@@ -107,16 +113,33 @@ class TextBatches:
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         """Return one batch: the tokenizer's tensors `[batch, tokens]` by name."""
+        prompts = [self._prompts[position % len(self._prompts)] for position in self._batches[index]]
         chosen = [self._texts[position] for position in self._batches[index]]
-        batch = dict(
-            self._tokenizer(
-                chosen, padding="longest", truncation=True, max_length=self._max_tokens, return_tensors="pt"
-            )
-        )
+        batch = self._tokens([prompt + text for prompt, text in zip(prompts, chosen, strict=True)])
         if self._noise:
             generator = torch.Generator().manual_seed((self._seed * 1_000_003 + index) % 2**63)
-            batch["input_ids"] = _with_noise(batch["input_ids"], self._tokenizer, self._noise, generator)
+            noisy = _with_noise(batch["input_ids"], self._tokenizer, self._noise, generator)
+            batch["input_ids"] = torch.where(self._of_prompts(batch, prompts), batch["input_ids"], noisy)
         return batch
+
+    def _of_prompts(self, batch: dict[str, Tensor], prompts: list[str]) -> Tensor:
+        """Say which tokens of a batch are those of its texts' prompts, bool `[batch, tokens]`."""
+        lengths = {prompt: self._length(prompt) for prompt in set(prompts)}
+        # Padding may come before the text.
+        places = batch.get("attention_mask", torch.ones_like(batch["input_ids"])).cumsum(dim=1)
+        return places <= torch.tensor([lengths[prompt] for prompt in prompts]).unsqueeze(1)
+
+    def _tokens(self, texts: list[str]) -> dict[str, Tensor]:
+        options = {"padding": "longest", "truncation": True, "max_length": self._max_tokens, "return_tensors": "pt"}
+        return dict(self._tokenizer(texts, **options))
+
+    def _length(self, prompt: str) -> int:
+        """Return how many tokens a prompt has, with the special ones before it."""
+        if not prompt:
+            return 0
+        ids: list[int] = self._tokens([prompt])["input_ids"][0].tolist()
+        special = set(getattr(self._tokenizer, "all_special_ids", ()))
+        return len(ids) - (len(ids) > 1 and ids[-1] in special)
 
 
 def _with_noise(ids: Tensor, tokenizer: Any, share: float, generator: torch.Generator) -> Tensor:

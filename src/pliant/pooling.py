@@ -32,8 +32,11 @@ def _cls(tokens: Tensor, valid: Tensor) -> Tensor:
 
 
 def _mean(tokens: Tensor, valid: Tensor) -> Tensor:
+    # Sixteen bits can't count more than 256 tokens one by one.
+    precision = torch.promote_types(tokens.dtype, torch.float32)
     weight = valid.unsqueeze(-1).to(tokens.dtype)
-    return (tokens * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
+    total, count = (tokens * weight).sum(dim=1, dtype=precision), valid.sum(dim=1, keepdim=True)
+    return (total / count.clamp(min=1).to(precision)).to(tokens.dtype)
 
 
 def _last(tokens: Tensor, valid: Tensor) -> Tensor:

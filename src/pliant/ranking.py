@@ -12,17 +12,20 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from pliant.anatomy import Anatomy
+from pliant.anatomy import Anatomy, Site
 from pliant.errors import ArtefactError, InputError
 from pliant.files import replacing
 
-FORMAT = 1
-"""Version of the file format that `Ranking.save` writes."""
+FORMAT = 2
+"""Version of the file format that `Ranking.save` writes; 1 had no sample of weights, and is still read."""
 
 Rest = Literal["mean", "zero"]
 
 _LINES = 8
 """About how many rows of each consumer, and columns of each producer, a fingerprint looks at."""
+
+# Bfloat16 rounds by up to 2⁻⁸ of a value, float16 by less, but below 2⁻¹⁴ by up to 2⁻²⁵; both may have rounded.
+_RELATIVE, _ABSOLUTE = 2.0**-7, 2.0**-23
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,8 @@ class Ranking:
         rest_kind: Whether the rest values are mean activations or zeros.
         fingerprint: Identifies the model; see `fingerprint`.
         provenance: How the ranking was made; anything that JSON can hold.
+        sample: For each site, some weights of every unit, as `sampled` takes them: the model is known by them in
+            another precision too. Empty in a file of format 1.
     """
 
     scores: Tensor
@@ -42,6 +47,7 @@ class Ranking:
     rest_kind: Rest
     fingerprint: str
     provenance: Mapping[str, Any]
+    sample: tuple[Tensor, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse scores that can't be put in order."""
@@ -53,6 +59,8 @@ class Ranking:
             raise InputError(f"Rest values are a tuple with a tensor for each site, not {self.rest!r:.60}.")
         if self.rest_kind not in get_args(Rest):
             raise InputError(f"Unknown rest {self.rest_kind!r}. Allowed: {', '.join(get_args(Rest))}.")
+        if not isinstance(self.sample, tuple) or not all(isinstance(sample, Tensor) for sample in self.sample):
+            raise InputError(f"The sample is a tuple with a tensor for each site, not {self.sample!r:.60}.")
         object.__setattr__(self, "scores", self.scores.detach())
         if self.scores.dtype != torch.float32 or self.scores.dim() != 1:
             raise InputError(f"Scores are float32 [units]; these are {self.scores.dtype} {list(self.scores.shape)}.")
@@ -63,12 +71,17 @@ class Ranking:
         """Raise `ArtefactError` unless this ranking was made for `model`."""
         widths = tuple(site.units * site.width for site in anatomy.sites)
         fits = len(self.scores) == anatomy.units and tuple(len(rest) for rest in self.rest) == widths
-        if not fits or fingerprint(model, anatomy) != self.fingerprint:
+        if not fits or not (fingerprint(model, anatomy) == self.fingerprint or self._knows(model, anatomy)):
             raise ArtefactError(
                 f"This ranking ({len(self.scores)} units, {self.fingerprint[:12]}) was made for another model than "
                 f"this {type(model).__name__} ({anatomy.units} units, {fingerprint(model, anatomy)[:12]}), or the "
                 "model was changed or already taken over by an Elastic. Load the model afresh, or rank this one."
             )
+
+    def _knows(self, model: nn.Module, anatomy: Anatomy) -> bool:
+        """Say whether `model` has the sampled weights in another precision."""
+        present = sampled(model, anatomy)
+        return len(present) == len(self.sample) and all(map(_same_but_rounded, self.sample, present))
 
     def save(self, path: str | Path) -> None:
         """Write the ranking to one safetensors file, whose header holds the rest as JSON.
@@ -81,6 +94,7 @@ class Ranking:
         """
         tensors = {"scores": self.scores.contiguous()}
         tensors |= {f"rest.{index}": rest.contiguous() for index, rest in enumerate(self.rest)}
+        tensors |= {f"sample.{index}": sample.contiguous() for index, sample in enumerate(self.sample)}
         about = {"format": FORMAT, "rest_kind": self.rest_kind, "fingerprint": self.fingerprint}
         about |= {"provenance": dict(self.provenance)}
         header = json.dumps(about, sort_keys=True)
@@ -106,8 +120,14 @@ class Ranking:
         about = _read_header(path, metadata)
         if metadata.get("sha256") != checksum(metadata["pliant"], tensors):
             raise ArtefactError(f"{path} doesn't match its checksum: it was altered or damaged. Copy or make it again.")
-        rest = tuple(tensors[f"rest.{index}"] for index in range(len(tensors) - 1))
-        return cls(tensors["scores"], rest, about["rest_kind"], about["fingerprint"], about["provenance"])
+        rest, sample = (_numbered(tensors, name) for name in ("rest", "sample"))
+        return cls(tensors["scores"], rest, about["rest_kind"], about["fingerprint"], about["provenance"], sample)
+
+
+def _numbered(tensors: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
+    """Return `name.0`, `name.1` and so on, as many as there are."""
+    count = sum(key.startswith(f"{name}.") for key in tensors)
+    return tuple(tensors[f"{name}.{index}"] for index in range(count))
 
 
 def _read_header(path: str | Path, metadata: Mapping[str, str]) -> dict[str, Any]:
@@ -145,7 +165,8 @@ def fingerprint(model: nn.Module, anatomy: Anatomy) -> str:
 
     It is the same for one checkpoint in float32 and bfloat16, and with or without a head, and differs as soon as
     units are reordered: of each consumer it takes whole rows, of each producer whole columns, so that every unit is
-    in it.
+    in it. A float16 load of a checkpoint has another one, as rounding twice isn't rounding once: for it there is
+    `Ranking.sample`.
 
     Args:
         model: The model, on any device but meta.
@@ -164,6 +185,34 @@ def fingerprint(model: nn.Module, anatomy: Anatomy) -> str:
             lines = weight.detach()[:: max(1, len(weight) // _LINES)].to(device="cpu", dtype=torch.bfloat16)
             total.update(lines.contiguous().view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
+
+
+def sampled(model: nn.Module, anatomy: Anatomy) -> tuple[Tensor, ...]:
+    """Return for each site some weights of every unit, `[weights, units]`, on the CPU and in the model's precision.
+
+    Args:
+        model: The model, on any device but meta.
+        anatomy: Its anatomy.
+    """
+    return tuple(_site_sample(model, site) for site in anatomy.sites)
+
+
+def _site_sample(model: nn.Module, site: Site) -> Tensor:
+    consumer = model.get_submodule(site.consumer).get_parameter("weight").detach()
+    lines = [consumer[site.outputs // 3, :: site.width], consumer[2 * site.outputs // 3, :: site.width]]
+    for producer in site.producers:
+        weight = model.get_submodule(producer.module).get_parameter("weight").detach()
+        column = weight[:: producer.rows, producer.inputs // 3]
+        lines += column.to(consumer).reshape(producer.parts, site.units).unbind()
+    return torch.stack(lines).cpu()
+
+
+def _same_but_rounded(one: Tensor, other: Tensor) -> bool:
+    """Say whether weights in two precisions are those of one checkpoint."""
+    # In one precision they would have the same fingerprint.
+    if one.shape != other.shape or one.dtype == other.dtype:
+        return False
+    return torch.allclose(one.double(), other.double(), rtol=_RELATIVE, atol=_ABSOLUTE)
 
 
 def _refuse_unusable(model: nn.Module) -> None:

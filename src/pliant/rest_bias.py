@@ -25,7 +25,7 @@ class RestBias:
         """
         self._site = site
         self._consumer = consumer
-        self._rest = rest.to(consumer.weight)
+        self._rest = rest.to(consumer.weight.device, torch.float32)
         self._every = max(1, -(-site.units // _MARKS))
         self._marks = self._tabulate(rest)
 
@@ -52,6 +52,5 @@ class RestBias:
             return own
         mark = -(-width // self._every)
         start, stop = width * self._site.width, min(mark * self._every, self._site.units) * self._site.width
-        between = consumer.weight.detach()[:, start:stop] @ self._rest[start:stop]
-        rest_bias = self._marks[mark] + between.float()
+        rest_bias = self._marks[mark] + consumer.weight.detach()[:, start:stop].float() @ self._rest[start:stop]
         return (rest_bias if own is None else own.float() + rest_bias).to(consumer.weight.dtype)

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 
 import pliant as library
 from pliant.artefacts import load_cut, load_elastic
+from pliant.ranking import FORMAT
 
 Run = Callable[..., Any]
 Refused = Callable[..., str]
@@ -109,8 +110,8 @@ def test_no_manifest(check: Callable[[str], None], elastic: Path) -> None:
 
 
 def test_a_newer_format(check: Callable[[str], None], elastic: Path) -> None:
-    edit_json(elastic / "pliant.json", format=2, something="new")
-    check("has format 2; this pliant reads up to 1. Upgrade: pip install -U pliant")
+    edit_json(elastic / "pliant.json", format=FORMAT + 1, something="new")
+    check(f"has format {FORMAT + 1}; this pliant reads up to {FORMAT}. Upgrade: pip install -U pliant")
 
 
 @pytest.mark.parametrize("readmitted", [False, True])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contracts.planted import QUICK, SPECIMEN, assert_same, first, ranked
+from contracts.planted import QUICK, SPECIMEN, assert_same, first, planted, ranked
 from contracts.specimen import spread
 
 from pliant.errors import ArtefactError
@@ -91,6 +91,13 @@ def test_another_search_does_not_go_on_from_it(change: str, interrupted: Path) -
 def test_another_model_does_not_go_on_from_it(interrupted: Path) -> None:
     with pytest.raises(ArtefactError, match="another search"):
         rank(SPECIMEN.model(), SPECIMEN.batches(), settings=QUICK, checkpoint=interrupted, resume=True)
+
+
+def test_another_precision_does_not_go_on_from_it(interrupted: Path) -> None:
+    """Its fingerprint is the same."""
+    model = planted()[0].bfloat16()
+    with pytest.raises(ArtefactError, match="another search"):
+        rank(model, SPECIMEN.batches(), settings=QUICK, checkpoint=interrupted, resume=True)
 
 
 def test_a_truncated_checkpoint(interrupted: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pliant.budget import Cut
 from pliant.families import describe
 from pliant.gates import frozen, gated
 from pliant.rankers.rank import RANKERS, rank
+from pliant.rankers.soft_mask import SoftMask
 from pliant.replacements import Packed
 from pliant.surgery import picked_heads, standalone
 
@@ -60,6 +61,15 @@ def test_rank_leaves_no_trace(specimen: Specimen, ranker: str) -> None:
     before = state_of(model)
     rank(model, specimen.batches(4), ranker=ranker, steps=2, objective=spread)
     assert state_of(model) == before
+
+
+@specimens
+def test_checkpointing_leaves_no_trace(specimen: Specimen) -> None:
+    model = scrambled(specimen)
+    before = state_of(model)
+    rank(model, specimen.batches(4), settings=SoftMask(steps=2, checkpointing=True), objective=spread)
+    assert state_of(model) == before
+    assert not any("forward" in vars(module) for module in model.modules())
 
 
 @specimens

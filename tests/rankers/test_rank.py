@@ -5,12 +5,15 @@ import numpy
 import pytest
 import torch
 from contracts.models import by_name
+from contracts.specimen import spread
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.batches import Batch
 from pliant.errors import ArtefactError, InputError
+from pliant.families import describe
 from pliant.rankers.rank import RANKERS, SCORERS, _digest, _scaled, rank
+from pliant.rankers.soft_mask import SoftMask
 from pliant.ranking import Ranking
 
 
@@ -63,6 +66,37 @@ def test_bfloat16_ranks_much_as_float32_does() -> None:
         ]
         ranks = [torch.argsort(torch.argsort(values)).double() for values in scores]
         assert torch.corrcoef(torch.stack(ranks))[0, 1] > 0.97
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", ["bert", "vit", "dinov2"])
+def test_sixteen_bits_are_searched_with_float32_scores(name: str, dtype: torch.dtype) -> None:
+    specimen = by_name(name)
+    full, model = specimen.model(), specimen.model().to(dtype)
+    settings = SoftMask(steps=12, judge_every=4)
+    found = [rank(each, specimen.batches(), settings=settings) for each in (full, model)]
+    assert found[1].scores.dtype == torch.float32
+    assert all(rest.dtype == torch.float32 for rest in found[1].rest)
+    assert {parameter.dtype for parameter in model.parameters()} == {dtype}
+    assert found[1].provenance["dtype"] == str(dtype).removeprefix("torch.")
+    assert found[1].provenance["held_out_loss"] == pytest.approx(found[0].provenance["held_out_loss"], rel=0.05)
+    ranks = [torch.argsort(torch.argsort(ranking.scores)).double() for ranking in found]
+    assert torch.corrcoef(torch.stack(ranks))[0, 1] > 0.9
+    found[1].check(full, describe(full))
+
+
+def test_small_gradients_do_not_vanish_in_float16() -> None:
+    """A loss whose gradients at the activations are below what float16 can hold."""
+    specimen = by_name("bert")
+
+    def faint(outputs: Any, batch: Any) -> torch.Tensor:
+        return 3e-6 * spread(outputs, batch).float()
+
+    model = specimen.model()
+    scores = [rank(each, specimen.batches(), ranker="fisher", objective=faint).scores for each in (model, model.half())]
+    assert (scores[1] > 0).all()
+    ranks = [torch.argsort(torch.argsort(values)).double() for values in scores]
+    assert torch.corrcoef(torch.stack(ranks))[0, 1] > 0.97
 
 
 @pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])

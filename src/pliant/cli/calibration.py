@@ -1,9 +1,10 @@
 """Calibration inputs for a model, from what the user points at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pliant.checkpoint import Checkpoint
 from pliant.cli.console import check_positive
+from pliant.conventions import Prompts
 from pliant.data import ImageBatches, TextBatches, check_enough, images, sample, texts
 from pliant.errors import InputError
 
@@ -24,6 +25,8 @@ class CalibrationData:
         noise: Share of tokens that are replaced by random ones in every second text.
         seed: Of the draw and the noise.
         image_size: Height and width of images, in pixels; by default the processor's.
+        query_prompt: Put before half of the texts, as before queries.
+        document_prompt: Put before the other half, as before documents.
     """
 
     path: str
@@ -34,12 +37,23 @@ class CalibrationData:
     noise: float = 0.4
     seed: int = 0
     image_size: int | None = None
+    query_prompt: str = ""
+    document_prompt: str = ""
 
     def __post_init__(self) -> None:
         """Refuse sizes below one."""
         for name in ("inputs", "batch_size", "max_tokens", "image_size"):
             if (value := getattr(self, name)) is not None:
                 check_positive(value, f"--{name.replace('_', '-')}")
+
+    @property
+    def prompts(self) -> Prompts:
+        """What is put before the texts."""
+        return Prompts(self.query_prompt, self.document_prompt)
+
+    def with_prompts(self, prompts: Prompts) -> "CalibrationData":
+        """Return the same data with prompts before its texts."""
+        return replace(self, query_prompt=prompts.query, document_prompt=prompts.document)
 
     def batches(self, checkpoint: Checkpoint) -> TextBatches | ImageBatches:
         """Return the batches, made for the model when they are asked for.
@@ -59,7 +73,15 @@ class CalibrationData:
         longest = min(self.max_tokens, checkpoint.max_tokens)
         tokenizer = checkpoint.preprocessor()
         return TextBatches(
-            found, tokenizer, batch_size, longest, drop_last=True, bucket=True, noise=self.noise, seed=self.seed
+            found,
+            tokenizer,
+            batch_size,
+            longest,
+            drop_last=True,
+            bucket=True,
+            noise=self.noise,
+            seed=self.seed,
+            prompts=self.prompts.distinct,
         )
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -56,6 +56,12 @@ def show(what: Any, quiet: bool) -> None:
             typer.echo(what)
         else:
             Console().print(what, crop=False)
+
+
+def show_notes(notes: Iterable[str], quiet: bool) -> None:
+    """Print what a user should know of a model, a line each, unless quiet."""
+    for note in notes:
+        show(f"Note: {note}", quiet)
 
 
 @contextmanager

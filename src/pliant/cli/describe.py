@@ -1,6 +1,7 @@
 """`pliant describe`: what a model is made of."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -12,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pliant.anatomy import Anatomy, Site
-from pliant.checkpoint import open_checkpoint
+from pliant.batches import precision_of
+from pliant.checkpoint import Checkpoint, open_checkpoint
 from pliant.cli import zoo
 from pliant.cli.console import Json, check_positive, emit, progress, show
 from pliant.evaluation.formatting import NO_VALUE, quantity
@@ -50,22 +52,40 @@ def describe(
 
 
 class _Found(NamedTuple):
-    """A model that was found: what the user called it, its anatomy, its pooling, and the zoo's word on it."""
+    """A model that was found: what it is called, its anatomy, its pooling, the zoo's word on it, and its own."""
 
     name: str
     anatomy: Anatomy
     pooling: str
     encoder: Encoder | None
+    usage: dict[str, Any]
 
 
 def _found(name: str) -> _Found:
     """Look a model up: a directory first, then the zoo, which needs no weights, then wherever checkpoints are."""
     encoder = ZOO.get(name)
     if encoder is not None and not Path(name).is_dir():
-        return _Found(name, encoder.anatomy(), encoder.pooling, encoder)
+        anatomy = encoder.anatomy()
+        return _Found(name, anatomy, encoder.pooling, encoder, {"notes": list(anatomy.notes)})
     checkpoint = open_checkpoint(name)
     anatomy = describe_model(checkpoint.model)
-    return _Found(name, anatomy, checkpoint.pooling or anatomy.pooling, None)
+    usage = _usage(checkpoint, anatomy)
+    return _Found(name, anatomy, usage["pooling"], None, usage)
+
+
+def _usage(checkpoint: Checkpoint, anatomy: Anatomy) -> dict[str, Any]:
+    """Return how the model is meant to be used, and in what precision its weights are."""
+    conventions = checkpoint.conventions
+    source = conventions.source if checkpoint.pooling else "the family's"
+    if conventions.unknown:
+        source = f"the family's; pliant doesn't know its own, {conventions.unknown}, which {conventions.source} names"
+    return {
+        "pooling": checkpoint.pooling or anatomy.pooling,
+        "pooling_source": source,
+        "prompts": asdict(conventions.prompts),
+        "dtype": precision_of(checkpoint.model),
+        "notes": [*anatomy.notes, *conventions.notes],
+    }
 
 
 def _summary(found: _Found, tokens: int | None) -> dict[str, Any]:
@@ -80,7 +100,7 @@ def _summary(found: _Found, tokens: int | None) -> dict[str, Any]:
         "total_parameters": anatomy.total_parameters,
         "tokens": tokens or anatomy.native_tokens,
         "macs": anatomy.macs(tokens),
-        "notes": list(anatomy.notes),
+        **found.usage,
         "sites": [
             {"name": site.name, "kind": site.kind, "units": site.units, "unit_parameters": site.unit_parameters}
             for site in anatomy.sites
@@ -88,9 +108,16 @@ def _summary(found: _Found, tokens: int | None) -> dict[str, Any]:
     }
 
 
+def _title(found: _Found) -> str:
+    usage = found.usage
+    pooling = found.pooling if found.encoder else f"{found.pooling} ({usage['pooling_source']}), {usage['dtype']}"
+    prompts = [f"\nbefore a {name}: {text!r}" for name, text in usage.get("prompts", {}).items() if text]
+    return f"{found.name}: family {found.anatomy.family}, pooling {pooling}{''.join(prompts)}"
+
+
 def _report(found: _Found, tokens: int) -> Group:
     anatomy = found.anatomy
-    title = Text(f"{found.name}: family {anatomy.family}, pooling {found.pooling}", style="italic")
+    title = Text(_title(found), style="italic")
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("layers", "heads", "neurons", "parameters of a head", "of a neuron"):
         table.add_column(name, justify="right")
@@ -136,4 +163,4 @@ def _remarks(found: _Found, tokens: int) -> Iterator[str]:
     if found.encoder is not None:
         part = f" of its {found.encoder.part}" if found.encoder.part else ""
         yield f"From the public configuration{part}, without the weights. Their licence: {found.encoder.licence}."
-    yield from anatomy.notes
+    yield from found.usage["notes"]

@@ -13,6 +13,8 @@ from pliant.batches import Batch
 from pliant.checkpoint import DEMO_MODEL, DEMO_VISION, Checkpoint, open_checkpoint
 from pliant.cli.calibration import CalibrationData, check_image_size
 from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
+from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompted, prompts_of, usual_pooling
+from pliant.conventions import Prompts
 from pliant.data import DEMO_IMAGES, ImageBatches, TextBatches, images, pairs, sample, texts
 from pliant.elastic import Elastic
 from pliant.errors import InputError
@@ -49,6 +51,15 @@ class Inputs:
     texts: tuple[str, ...] = ()
     images: "tuple[Path | Image, ...]" = ()
 
+    def with_prompts(self, prompts: Prompts) -> "Inputs":
+        """Return the same inputs, queries and documents with their prompts, single texts with both in turn."""
+        task = self.task and replace(
+            self.task,
+            queries=prompted(self.task.queries, (prompts.query,)),
+            documents=prompted(self.task.documents, (prompts.document,)),
+        )
+        return replace(self, task=task, texts=prompted(self.texts, prompts.distinct))
+
 
 def evaluate(
     directory: Annotated[Path, typer.Argument(help="An elastic directory.")],
@@ -64,6 +75,10 @@ def evaluate(
     batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = 32,
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = 128,
     image_size: Annotated[int | None, typer.Option(help="Height and width of images, in pixels.")] = None,
+    pooling: Annotated[str | None, typer.Option(help="In place of the ranking's: cls, mean, last or pooler.")] = None,
+    prompt: Prompt = None,
+    query_prompt: QueryPrompt = None,
+    document_prompt: DocumentPrompt = None,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")] = None,
     plot_path: Annotated[Path | None, typer.Option("--plot", help="Write the curve as a PNG.")] = None,
     kept_path: Annotated[Path | None, typer.Option("--kept-plot", help="Write what each layer keeps as a PNG.")] = None,
@@ -79,28 +94,24 @@ def evaluate(
         advance("loading", 0)
         checkpoint, ranking = load_elastic(directory)
         check_image_size(image_size, checkpoint)
+        prompts = prompts_of(checkpoint, (prompt, query_prompt, document_prompt), ranking)
         measured = _inputs(checkpoint, ranking, data, column, (query_column, document_column), tasks, inputs)
+        measured = measured.with_prompts(prompts)
         sources = _calibration(ranking, calibration) if rivals else None
         elastic = Elastic(checkpoint.model, ranking)
         kept = Kept.of(elastic, sizes)
         name = str(ranking.provenance.get("model", directory))
-        to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, image_size, name)
+        pooling = usual_pooling(checkpoint, pooling, prompts) or elastic.anatomy.pooling
+        to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, image_size, pooling, name)
         curves = [to_measure.curve(elastic, str(ranking.provenance.get("ranker", "ranking")), advance)]
         for rival in rivals:
-            assert sources is not None
             curves.append(to_measure.curve(_rival(directory, rival, ranking, sources), rival, advance))
-    if json_path is not None:
-        _save(json_path, curves)
-    if plot_path is not None:
-        plot(curves, plot_path)
-    if kept_path is not None:
-        kept_plot(kept, kept_path)
+    _write(curves, kept, json_path, plot_path, kept_path)
     if report is not None:
         write_report(report, curves, kept, _provenance(ranking, elastic))
+    show(table(curves), quiet or as_json)
     if as_json:
         emit({"curves": [curve.to_json() for curve in curves]})
-    else:
-        show(table(curves), quiet)
 
 
 def _check_sizes(*given: tuple[str, int | None]) -> None:
@@ -132,18 +143,18 @@ class _Measurement:
     batch_size: int
     max_tokens: int
     image_size: int | None
+    pooling: str
     model: str
 
     def curve(self, elastic: Elastic, ranker: str, report: Report) -> Curve:
         """Measure one elastic model."""
         names = {"model": self.model, "ranker": ranker, "task_name": self.inputs.name}
-        pooling = self.checkpoint.pooling or elastic.anatomy.pooling
         if self.inputs.images:
             return measure_dense(
                 elastic,
                 self.sizes,
                 self._image_batches(),
-                pooling,
+                self.pooling,
                 progress=lambda done: report(f"{ranker}: {done} images", done / len(self.inputs.images)),
                 **names,
             )
@@ -153,7 +164,7 @@ class _Measurement:
             self.inputs.task,
             self.inputs.texts,
             self._text_batches(),
-            pooling,
+            self.pooling,
             progress=lambda label, fraction: report(f"{ranker}: {label}", fraction),
             **names,
         )
@@ -243,8 +254,9 @@ def _calibration(ranking: Ranking, path: str | None) -> CalibrationData:
     return source if path is None else replace(source, path=path, column=None)
 
 
-def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationData) -> Elastic:
+def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationData | None) -> Elastic:
     """Rank a fresh copy of the model by another criterion, with the same data, rest values and seed."""
+    assert source is not None
     checkpoint = open_checkpoint(str(directory))
     other = rank_model(
         checkpoint.model,
@@ -256,6 +268,17 @@ def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationDa
         seed=int(ranking.provenance.get("seed", 0)),
     )
     return Elastic(checkpoint.model, other)
+
+
+def _write(
+    curves: Sequence[Curve], kept: Kept, json_path: Path | None, plot_path: Path | None, kept_path: Path | None
+) -> None:
+    if json_path is not None:
+        _save(json_path, curves)
+    if plot_path is not None:
+        plot(curves, plot_path)
+    if kept_path is not None:
+        kept_plot(kept, kept_path)
 
 
 def _save(path: Path, curves: Sequence[Curve]) -> None:

@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 from pliant.artefacts import write_elastic
-from pliant.checkpoint import Checkpoint, open_checkpoint
+from pliant.checkpoint import DTYPES, Checkpoint, open_checkpoint
 from pliant.cli.calibration import CalibrationData
-from pliant.cli.console import Json, Quiet, Report, emit, progress, show
+from pliant.cli.console import Json, Quiet, Report, emit, progress, show, show_notes
+from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
 from pliant.data import DEMO_IMAGES
 from pliant.demo import calibration_images
 from pliant.errors import InputError
@@ -21,16 +22,14 @@ from pliant.files import refuse_existing
 from pliant.objectives import OBJECTIVES
 from pliant.rankers.rank import PRESETS, RANKERS
 from pliant.rankers.rank import rank as rank_model
-from pliant.rankers.soft_mask import Watch
+from pliant.rankers.soft_mask import SoftMask, Watch
 from pliant.ranking import Ranking, Rest
 
 _SEARCH = "search.safetensors"
 
 
 def rank(
-    model: Annotated[
-        str, typer.Argument(help="A checkpoint's directory, a Hugging Face name, demo:text or demo:vision.")
-    ],
+    model: Annotated[str, typer.Argument(help="A directory, a Hugging Face or timm name, demo:text or demo:vision.")],
     data: Annotated[str, typer.Option(help="Unlabelled inputs: text file, table, folder, demo:text or demo:vision.")],
     out: Annotated[Path, typer.Option(help="The elastic directory to write.")],
     column: Annotated[str | None, typer.Option(help="Column of a table.")] = None,
@@ -46,6 +45,11 @@ def rank(
     noise: Annotated[float, typer.Option(help="Share of random tokens in half of the texts.")] = CalibrationData.noise,
     image_size: Annotated[int | None, typer.Option(help="Height and width of images, in pixels.")] = None,
     seed: Annotated[int, typer.Option(help="One seed gives one ranking.")] = 0,
+    prompt: Prompt = None,
+    query_prompt: QueryPrompt = None,
+    document_prompt: DocumentPrompt = None,
+    dtype: Annotated[str, typer.Option(help=f"Of the model while it is ranked: {', '.join(DTYPES)}.")] = "auto",
+    checkpointing: Annotated[bool, typer.Option("--checkpointing", help="Less memory for more time.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted ranking.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -54,30 +58,40 @@ def rank(
     source = CalibrationData(data, column, inputs, batch_size, max_tokens, noise, seed, image_size)
     with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
         report("loading", 0)
-        checkpoint = open_checkpoint(model)
-        batches = source.batches(checkpoint)
+        checkpoint = open_checkpoint(model, dtype)
+        show_notes(checkpoint.conventions.notes, quiet or as_json)
+        source = source.with_prompts(prompts_of(checkpoint, (prompt, query_prompt, document_prompt)))
         report("first look", 0)
         ranking = rank_model(
             checkpoint.model,
-            batches,
+            source.batches(checkpoint),
             ranker=ranker,
-            pooling=pooling or checkpoint.pooling,
+            pooling=usual_pooling(checkpoint, pooling, source.prompts),
             rest=_rest(rest),
             seed=seed,
             objective=_objective(objective),
             preset=preset,
             steps=steps,
+            settings=_settings(preset, checkpointing),
             checkpoint=unfinished / _SEARCH,
             resume=resume,
             watch=_watch(report, steps or PRESETS.get(preset, PRESETS["default"]).steps),
         )
-        ranking = _with_origin(ranking, checkpoint, source, objective)
-        write_elastic(out, checkpoint, ranking)
+        write_elastic(out, checkpoint, ranking := _with_origin(ranking, checkpoint, source, objective))
+    _announce(out, ranking, quiet, as_json)
+
+
+def _announce(out: Path, ranking: Ranking, quiet: bool, as_json: bool) -> None:
+    """Say where the elastic model is, or, for programs, how it was made."""
+    show(f"{out} holds the elastic model. Next: pliant eval {out}", quiet or as_json)
     if as_json:
         story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
         emit({"directory": str(out), "fingerprint": ranking.fingerprint, **story})
-    else:
-        show(f"{out} holds the elastic model. Next: pliant eval {out}", quiet)
+
+
+def _settings(preset: str, checkpointing: bool) -> SoftMask | None:
+    """Return a preset with checkpointing; None where the preset is all that is asked for, or none."""
+    return replace(PRESETS[preset], checkpointing=True) if checkpointing and preset in PRESETS else None
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from pliant.families import vit
-from pliant.families.layout import Family, Gives, Neurons
+from pliant.families.layout import Family, Neurons
+from pliant.families.parts import Gives
 
 _AROUND = frozenset({"norm1", "layer_scale1", "drop_path", "norm2", "layer_scale2"})
 

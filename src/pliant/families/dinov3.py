@@ -5,7 +5,8 @@ from dataclasses import replace
 from torch import nn
 
 from pliant.families import vit
-from pliant.families.layout import Family, Gives, Layout, Neurons, Surroundings
+from pliant.families.layout import Family, Layout, Neurons, Surroundings
+from pliant.families.parts import Gives
 
 PLAIN = Layout(
     layers=frozenset({"transformers.models.dinov3_vit.modeling_dinov3_vit.DINOv3ViTLayer"}),

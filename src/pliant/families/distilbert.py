@@ -1,7 +1,8 @@
 """DistilBERT: BERT's layout under other names."""
 
 from pliant.families import bert
-from pliant.families.layout import Family, Gives, Heads, Layout, Neurons
+from pliant.families.layout import Family, Heads, Layout, Neurons
+from pliant.families.parts import Gives
 
 LAYOUT = Layout(
     layers=frozenset({"transformers.models.distilbert.modeling_distilbert.TransformerBlock"}),

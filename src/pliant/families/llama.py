@@ -4,7 +4,8 @@ Keys and values have fewer heads than queries, so a unit is a key/value group wi
 """
 
 from pliant.families import rotary
-from pliant.families.layout import Family, Gives, Heads, Layout, Neurons
+from pliant.families.layout import Family, Heads, Layout, Neurons
+from pliant.families.parts import Gives
 
 LAYOUT = Layout(
     layers=frozenset(

@@ -3,7 +3,8 @@
 from torch import nn
 
 from pliant.families import bert, rotary
-from pliant.families.layout import Family, Gives, Heads, Layout, Neurons, Packs, Surroundings
+from pliant.families.layout import Family, Heads, Layout, Neurons, Surroundings
+from pliant.families.parts import Gives, Packs
 
 LAYOUT = Layout(
     layers=frozenset({"transformers.models.modernbert.modeling_modernbert.ModernBertEncoderLayer"}),

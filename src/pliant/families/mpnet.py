@@ -1,7 +1,8 @@
 """MPNet: BERT's layout, and a bias on relative positions with a row for each head, which all layers share."""
 
 from pliant.families import bert
-from pliant.families.layout import Family, Gives, Heads, Layout, Neurons
+from pliant.families.layout import Family, Heads, Layout, Neurons
+from pliant.families.parts import Gives
 
 LAYOUT = Layout(
     layers=frozenset({"transformers.models.mpnet.modeling_mpnet.MPNetLayer"}),

@@ -97,6 +97,7 @@ def describe(model: nn.Module) -> Anatomy:
         notes=tuple(notes),
         objective=family.objective,
         fixed_macs_per_pair=around.fixed_macs_per_pair,
+        layers=paths,
     )
 
 

@@ -4,7 +4,8 @@ from torch import nn
 
 from pliant.errors import UnsupportedModelError
 from pliant.families import timm_layers
-from pliant.families.layout import Becomes, Family, Gives, Has, Heads, Packs, Surroundings
+from pliant.families.layout import Family, Heads, Surroundings
+from pliant.families.parts import Becomes, Gives, Has, Packs
 from pliant.families.timm_layers import IDENTITY, Part, layouts
 
 _STOCK, _ROPE = "timm.models.eva.EvaAttention", "timm.layers.attention.AttentionRope"

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from pliant.errors import UnsupportedModelError
-from pliant.families.layout import Gives, Has, Heads, Layout, Neurons, Packs, Surroundings, class_name
+from pliant.families.layout import Heads, Layout, Neurons, Surroundings, class_name
+from pliant.families.parts import Gives, Has, Packs
 
 IDENTITY = frozenset({"torch.nn.modules.linear.Identity"})
 """What stands where a block has no norm."""

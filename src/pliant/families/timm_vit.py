@@ -1,6 +1,7 @@
 """timm's VisionTransformer: AugReg, DeiT, DeiT-III, DINOv2, SigLIP and SigLIP2, CLIP's image towers."""
 
-from pliant.families.layout import Family, Gives, Has, Heads, Packs
+from pliant.families.layout import Family, Heads
+from pliant.families.parts import Gives, Has, Packs
 from pliant.families.timm_layers import IDENTITY, Part, layouts, surroundings
 
 _ATTENTION = Has("attn", frozenset({"timm.layers.attention.Attention"}))

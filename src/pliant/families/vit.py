@@ -2,7 +2,8 @@
 
 from torch import nn
 
-from pliant.families.layout import Family, Gives, Heads, Layout, Neurons, Surroundings
+from pliant.families.layout import Family, Heads, Layout, Neurons, Surroundings
+from pliant.families.parts import Gives
 
 HEADS = Heads(
     name="attention",

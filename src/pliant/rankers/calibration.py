@@ -1,6 +1,7 @@
 """What every ranker works with: the model, its calibration inputs, and its rest values."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 
@@ -10,12 +11,14 @@ from torch import Tensor, nn
 from pliant.anatomy import Anatomy
 from pliant.batches import Batch, device_of, forward, size, to_device, valid_tokens
 from pliant.errors import InputError
-from pliant.gates import consumer_hooks
+from pliant.gates import Gates, consumer_hooks, gated
 from pliant.objectives import Objective
 from pliant.ranking import Rest
 
 _HELD_OUT = 8
 _OBSERVED = 24
+# Gradients of a mean cosine are about 1e-6 at one token's activations, which is below float16's normal range.
+_FLOAT16_SCALE = 1024.0
 
 
 class Stream:
@@ -105,6 +108,7 @@ class Calibration:
         rest: For each site, the rest values `[units × width]`, on the model's device.
         costs: Prunable parameters of each unit, float64 `[units]`, on the model's device.
         seed: Everything random follows from it.
+        checkpointing: Whether layers run again in the backward pass instead of keeping their activations.
     """
 
     model: nn.Module
@@ -114,11 +118,22 @@ class Calibration:
     rest: tuple[Tensor, ...]
     costs: Tensor
     seed: int
+    checkpointing: bool = False
 
     @property
     def device(self) -> torch.device:
         """The model's device."""
         return device_of(self.model)
+
+    @property
+    def loss_scale(self) -> float:
+        """What a loss is multiplied by before its backward pass, so that float16 doesn't round small gradients away."""
+        halves = any(parameter.dtype == torch.float16 for parameter in self.model.parameters())
+        return _FLOAT16_SCALE if halves else 1.0
+
+    def gated(self, rest: tuple[Tensor, ...]) -> AbstractContextManager[Gates]:
+        """Dim the model's units while the block runs, at rest values `[units × width]` for each site."""
+        return gated(self.model, self.anatomy, rest, checkpointing=self.checkpointing)
 
     def observed(self, count: int = _OBSERVED) -> Iterator[Batch]:
         """Yield the first `count` training batches, each at most once, on the model's device."""

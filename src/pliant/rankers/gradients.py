@@ -7,7 +7,6 @@ from torch import Tensor
 
 from pliant.batches import forward
 from pliant.errors import InputError
-from pliant.gates import gated
 from pliant.rankers.calibration import Calibration
 
 
@@ -20,7 +19,7 @@ def gate_gradients(calibration: Calibration) -> Iterator[Tensor]:
         InputError: The objective has no gradient, or one that is not finite.
     """
     generator = calibration.generator(salt=1)
-    with gated(calibration.model, calibration.anatomy, calibration.rest) as gates:
+    with calibration.gated(calibration.rest) as gates:
         for batch in calibration.observed():
             masks = torch.ones(calibration.anatomy.units, device=calibration.device, requires_grad=True)
             gates.masks = masks
@@ -30,7 +29,8 @@ def gate_gradients(calibration: Calibration) -> Iterator[Tensor]:
                     f"The objective {calibration.objective.name} gave a loss without gradient. "
                     "Compute it from the model's outputs, by differentiable steps and without detach()."
                 )
-            gradient = torch.autograd.grad(probe, masks)[0].double()
+            scaled = torch.autograd.grad(probe * calibration.loss_scale, masks)[0]
+            gradient = scaled.double() / calibration.loss_scale
             if not gradient.isfinite().all():
                 raise InputError(
                     "The model's outputs or their gradients are not finite on the calibration inputs. "

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pliant.batches import Batch, device_of
+from pliant.batches import Batch, device_of, precision_of
 from pliant.errors import InputError
 from pliant.families import describe
 from pliant.gates import frozen
@@ -20,7 +20,7 @@ from pliant.rankers import fisher, magnitude, random, taylor
 from pliant.rankers.calibration import Calibration, Stream, observed, rest_values, unit_costs
 from pliant.rankers.snapshot import Snapshot
 from pliant.rankers.soft_mask import Found, Search, SoftMask, Watch
-from pliant.ranking import Ranking, Rest, fingerprint
+from pliant.ranking import Ranking, Rest, fingerprint, sampled
 
 Scorer = Callable[[Calibration], Tensor]
 
@@ -96,9 +96,10 @@ def rank(
     stream = Stream(batches)
     device = device_of(model)
     about: dict[str, Any] = {"ranker": ranker, "objective": goal.name, "rest": rest, "seed": seed}
-    about["pooling"] = pooling or anatomy.pooling
+    about |= {"pooling": pooling or anatomy.pooling, "dtype": precision_of(model)}
     if ranker == "soft-mask":
-        about["settings"] = asdict(chosen)
+        # What doesn't change the ranking is no part of it, and may be another when a search goes on.
+        about["settings"] = {name: value for name, value in asdict(chosen).items() if name != "checkpointing"}
     mark = fingerprint(model, anatomy)
     # A caller may have switched gradients off for what runs afterwards.
     with torch.inference_mode(False), torch.enable_grad(), frozen(model):
@@ -111,14 +112,16 @@ def rank(
             raise InputError(
                 "The model's activations are not finite on the calibration inputs. Check its weights, or use float32."
             )
-        calibration = Calibration(model, anatomy, stream, goal, values, unit_costs(anatomy, device), seed)
+        costs = unit_costs(anatomy, device)
+        calibration = Calibration(model, anatomy, stream, goal, values, costs, seed, chosen.checkpointing)
         if ranker == "soft-mask":
             found = _search(calibration, chosen, identity, saved, checkpoint, watch)
             scores, values, about = found.scores, found.rest, about | _story(found)
         else:
             scores = SCORERS[ranker](calibration)
     about |= {"torch": torch.__version__, "family": anatomy.family}
-    return Ranking(_scaled(scores), tuple(value.cpu() for value in values), rest, mark, about)
+    on_cpu = tuple(value.cpu() for value in values)
+    return Ranking(_scaled(scores), on_cpu, rest, mark, about, sampled(model, anatomy))
 
 
 def _whole(value: int, name: str) -> int:
