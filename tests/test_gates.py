@@ -8,6 +8,7 @@ from contracts.specimen import Specimen, output_of
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
+from pliant.batches import forward
 from pliant.errors import UnsupportedModelError
 from pliant.families import describe
 from pliant.gates import Gates, consumer_hooks, frozen, gated
@@ -26,11 +27,11 @@ def hooks(model: nn.Module) -> int:
 @specimens
 def test_without_masks_nothing_changes(specimen: Specimen) -> None:
     model = specimen.model()
-    before = output_of(model(**specimen.batch()))
+    before = output_of(forward(model, specimen.batch()))
     with gated(model, describe(model), ranked(specimen.name).rest) as gates:
-        assert torch.equal(output_of(model(**specimen.batch())), before)
+        assert torch.equal(output_of(forward(model, specimen.batch())), before)
         gates.masks = torch.ones(describe(model).units)
-        torch.testing.assert_close(output_of(model(**specimen.batch())), before, atol=1e-6, rtol=0)
+        torch.testing.assert_close(output_of(forward(model, specimen.batch())), before, atol=1e-6, rtol=0)
 
 
 def test_dimming_by_hand(tiny: Anatomy) -> None:
@@ -78,7 +79,7 @@ def test_masks_take_gradients_in_every_unit() -> None:
     with gated(model, describe(model), ranked("bert").rest) as gates:
         masks = torch.full((describe(model).units,), 0.5, requires_grad=True)
         gates.masks = masks
-        output_of(model(**specimen.batch())).square().sum().backward()
+        output_of(forward(model, specimen.batch())).square().sum().backward()
     assert masks.grad is not None
     assert (masks.grad != 0).all()
 
@@ -94,7 +95,7 @@ def test_hooks_see_every_consumer_once(specimen: Specimen) -> None:
         seen[index] = inputs.shape
 
     with consumer_hooks(model, anatomy, look):
-        model(**specimen.batch())
+        forward(model, specimen.batch())
     assert sorted(seen) == list(range(len(anatomy.sites)))
     assert all(seen[index][-1] == site.units * site.width for index, site in enumerate(anatomy.sites))
 

@@ -13,6 +13,7 @@ from contracts.specimen import Specimen, spread
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy, Producer, Site
+from pliant.batches import forward
 from pliant.families import describe
 from pliant.gates import frozen, gated
 from pliant.rankers.rank import rank
@@ -31,7 +32,7 @@ def gradients(
         losses = []
         for mask in masks:
             gates.masks = mask
-            losses.append(spread(model(**batch), batch))
+            losses.append(spread(forward(model, batch), batch))
         present = gates.masks = torch.zeros(anatomy.units)
         found = [
             torch.autograd.grad(loss, (mask, *values)) for loss, mask in reversed(list(zip(losses, masks, strict=True)))
@@ -80,7 +81,7 @@ def kept_bytes(specimen: Specimen, checkpointing: bool) -> int:
     with frozen(model), gated(model, anatomy, ranked(specimen.name).rest, checkpointing=checkpointing) as gates:
         gates.masks = torch.ones(anatomy.units, requires_grad=True)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            loss = spread(model(**specimen.batch()), specimen.batch())
+            loss = spread(forward(model, specimen.batch()), specimen.batch())
     assert loss.requires_grad
     return sum(kept.values())
 
@@ -97,7 +98,7 @@ def runs(model: nn.Module, path: str, batch: Any, *, learn: bool) -> int:
     with frozen(model), gated(model, anatomy, ranked("bert").rest, checkpointing=True) as gates:
         with torch.set_grad_enabled(learn):
             gates.masks = torch.ones(anatomy.units, requires_grad=learn)
-            loss = spread(model(**batch), batch)
+            loss = spread(forward(model, batch), batch)
         if learn:
             loss.backward()
     handle.remove()

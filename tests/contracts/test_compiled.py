@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from contracts.elastics import assert_equal_outputs, elastic
+from contracts.elastics import assert_equal_outputs, elastic, tensors
 from contracts.models import by_name
 from torch import nn
 
+from pliant.batches import Batch, forward
 from pliant.budget import Cut
 from pliant.elastic import Elastic
 
-NAMES = ("bert", "vit", "dinov3")
+NAMES = ("bert", "vit", "dinov3", "qwen3", "timm-vit")
 
 
 def emptied(whole: Elastic) -> nn.Module:
@@ -28,6 +29,13 @@ FORMS: dict[str, Callable[[Elastic], Any]] = {
     "cut": lambda whole: whole.cut(sparsity=0.6),
     "emptied": emptied,
 }
+
+
+def found(model: Any, batch: Batch) -> dict[str, torch.Tensor]:
+    """Every tensor that a model returns."""
+    outputs = forward(model, batch)
+    return {"outputs": outputs} if isinstance(outputs, torch.Tensor) else tensors(outputs)
+
 
 names = pytest.mark.parametrize("name", NAMES)
 forms = pytest.mark.parametrize("form", FORMS)
@@ -46,15 +54,17 @@ def nothing_compiled_before() -> Iterator[None]:
 def test_compiled(name: str, form: str) -> None:
     model, specimen = FORMS[form](elastic(name)), by_name(name)
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
-    assert_equal_outputs(compiled(**specimen.batch()), model(**specimen.batch()))
+    assert_equal_outputs(found(compiled, specimen.batch()), found(model, specimen.batch()))
 
 
 @names
 @forms
 def test_exported(name: str, form: str) -> None:
     model, specimen = FORMS[form](elastic(name)), by_name(name)
-    exported: Any = torch.export.export(model, (), specimen.batch(), strict=False).module()
-    assert_equal_outputs(exported(**specimen.batch(seed=5)), model(**specimen.batch(seed=5)))
+    batch, other = specimen.batch(), specimen.batch(seed=5)
+    inputs: Any = ((batch,), {}) if isinstance(batch, torch.Tensor) else ((), batch)
+    exported: Any = torch.export.export(model, *inputs, strict=False).module()
+    assert_equal_outputs(found(exported, other), found(model, other))
 
 
 @pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++"))), reason="inductor needs a C++ compiler")

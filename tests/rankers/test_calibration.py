@@ -9,6 +9,7 @@ from contracts.models import SPECIMENS, by_name
 from contracts.specimen import Specimen, sentences
 from torch import Tensor
 
+from pliant.batches import forward
 from pliant.errors import InputError
 from pliant.families import describe
 from pliant.gates import consumer_hooks
@@ -126,7 +127,7 @@ def test_the_mean_is_that_of_all_valid_tokens(specimen: Specimen) -> None:
         single = [alone for batch in batches for alone in specimen.unpadded(batch)]
     with torch.no_grad(), consumer_hooks(model, anatomy, collect):
         for batch in single:
-            model(**batch)
+            forward(model, batch)
     found = rest_values(model, anatomy, batches, "mean")
     for index, values in enumerate(found):
         assert values.dtype == torch.float32

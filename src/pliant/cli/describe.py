@@ -163,4 +163,4 @@ def _remarks(found: _Found, tokens: int) -> Iterator[str]:
     if found.encoder is not None:
         part = f" of its {found.encoder.part}" if found.encoder.part else ""
         yield f"From the public configuration{part}, without the weights. Their licence: {found.encoder.licence}."
-    yield from found.usage["notes"]
+    yield from (f"Note: {note}" for note in found.usage["notes"])

@@ -100,7 +100,8 @@ def measure_dense(
 
 def _outputs(model: nn.Module, batch: Batch, pooling: str) -> _Outputs:
     inputs = to_device(batch, device_of(model))
-    with evaluating(model), torch.inference_mode():
+    # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it later.
+    with evaluating(model), torch.no_grad():
         outputs = forward(model, inputs)
         tokens = pool(outputs, inputs, "tokens")
         if tokens.dim() == 3:

@@ -41,7 +41,7 @@ def _leaves(layer: nn.Module) -> set[str]:
 
 
 def _needed(layout: Layout) -> set[str]:
-    return {*layout.linears, *layout.biases}
+    return {*layout.linears, *layout.biases, *layout.whole}
 
 
 def _known(layout: Layout) -> set[str]:

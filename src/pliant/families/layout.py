@@ -71,6 +71,7 @@ class Layout:
         parameters: Names of the parameters that modules with children hold themselves.
         note: What a user should know of this layout, such as why some units can't leave; a full sentence.
         classes: What some of its modules must be.
+        whole: Those of its passive modules without which it isn't this layout.
     """
 
     layers: frozenset[str]
@@ -80,6 +81,7 @@ class Layout:
     parameters: frozenset[str] = frozenset()
     note: str = ""
     classes: tuple[Has, ...] = ()
+    whole: frozenset[str] = frozenset()
 
     @property
     def linears(self) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ _ATTENTIONS = (
         _INSIDE | {"attn.qkv", "attn.q_bias", "attn.v_bias", *_SEPARATE, "attn.proj"},
         (Has("attn", frozenset({_STOCK, _ROPE})),),
         "Its heads all stay: a norm over all of them changes with each that leaves.",
+        frozenset({"attn.proj"}),
     ),
 )
 

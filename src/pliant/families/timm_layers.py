@@ -25,12 +25,14 @@ class Part(NamedTuple):
         passive: Its other modules.
         classes: What some of them must be.
         note: Why no unit can leave.
+        whole: What must be there of a sublayer from which no unit can leave.
     """
 
     units: Heads | Neurons | None
     passive: frozenset[str]
     classes: tuple[Has, ...]
     note: str = ""
+    whole: frozenset[str] = frozenset()
 
 
 def _mlp(projections: tuple[str | Packs, ...], classes: frozenset[str]) -> Part:
@@ -47,6 +49,7 @@ MLPS = (
         _INSIDE | {"mlp.fc1", "mlp.fc1_g", "mlp.fc1_x", "mlp.fc2"},
         (Has("mlp", _MLP | _PACKED | _GATED),),
         "Its MLPs stay whole: a norm over all of their neurons changes with each that leaves.",
+        frozenset({"mlp.fc2"}),
     ),
 )
 """Plain, gated with packed projections, gated with two; and any of these with a norm over the neurons."""
@@ -75,6 +78,7 @@ def layouts(
             parameters=parameters,
             note=" ".join(filter(None, (attention.note, mlp.note))),
             classes=attention.classes + mlp.classes,
+            whole=attention.whole | mlp.whole,
         )
         for attention in attentions
         for mlp in MLPS

@@ -25,6 +25,7 @@ _ATTENTIONS = (
         _INSIDE | {"attn.qkv", "attn.proj"},
         (_ATTENTION,),
         "Its heads all stay: a norm over all of them changes with each that leaves.",
+        frozenset({"attn.proj"}),
     ),
 )
 
