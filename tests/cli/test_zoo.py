@@ -121,5 +121,5 @@ def test_notes_are_printed(pliant: Run, one_anatomy: Callable[[Anatomy], None]) 
     from dataclasses import replace
 
     one_anatomy(replace(anatomy_of([neurons(0, 48)]), notes=("The [first] one.", "Another.")))
-    assert "The [first] one.\nAnother.\n" in pliant("describe", MINILM).out
+    assert "Note: The [first] one.\nNote: Another.\n" in pliant("describe", MINILM).out
     assert json.loads(pliant("describe", MINILM, "--json").out)["notes"] == ["The [first] one.", "Another."]

@@ -16,6 +16,8 @@ from pliant.budget import Cut
 from pliant.elastic import Elastic
 
 NAMES = ("bert", "vit", "dinov3", "qwen3", "timm-vit")
+DECODERS = ("qwen3",)
+"""They are exported without the cache of keys and values that they return, which torch.export doesn't know."""
 
 
 def emptied(whole: Elastic) -> nn.Module:
@@ -62,6 +64,8 @@ def test_compiled(name: str, form: str) -> None:
 def test_exported(name: str, form: str) -> None:
     model, specimen = FORMS[form](elastic(name)), by_name(name)
     batch, other = specimen.batch(), specimen.batch(seed=5)
+    if name in DECODERS:
+        batch, other = ({**inputs, "use_cache": False} for inputs in (batch, other))
     inputs: Any = ((batch,), {}) if isinstance(batch, torch.Tensor) else ((), batch)
     exported: Any = torch.export.export(model, *inputs, strict=False).module()
     assert_equal_outputs(found(exported, other), found(model, other))
