@@ -2,7 +2,12 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(find_spec("torchvision") is None, reason="torchvision isn't installed")
 
 HOOK = Path(__file__).parent / "environment" / "torchvision_without_gpu.py"
 

@@ -19,7 +19,9 @@ from pliant.checkpoint import open_checkpoint
 from pliant.errors import ArtefactError, InputError
 from pliant.rankers.rank import rank
 
+pytest.importorskip("timm")
 VIT, EVA = by_name("timm-layer-scale"), by_name("timm-eva02")
+records = pytest.mark.skipif(not is_at_least(1, 0, 31), reason="older releases don't record a model's arguments")
 
 
 records = pytest.mark.skipif(not is_at_least(1, 0, 31), reason="older releases don't record a model's arguments")
@@ -211,3 +213,27 @@ def test_a_name_on_the_hub(name: str, model: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     checkpoint = open_checkpoint(name)
     assert (asked, checkpoint.name) == (["timm/vit_small_patch14_dinov2.lvd142m"], name)
+
+
+def test_weights_that_timm_has_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """timm leaves only the weights in the hub's cache: what the model is, its name says."""
+    import timm
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **options: str(tmp_path / "cached"))
+    torch.manual_seed(0)
+    full: Any = timm.create_model("test_vit.r160_in1k").eval()
+    (tmp_path / "cached").mkdir()
+    save_file(full.state_dict(), tmp_path / "cached" / "model.safetensors")
+    checkpoint = open_checkpoint("test_vit.r160_in1k")
+    batch = torch.randn(2, 3, 160, 160)
+    with torch.no_grad():
+        expected = full.forward_head(full.forward_features(batch), pre_logits=True)
+        torch.testing.assert_close(checkpoint.model(batch), expected)
+    ranking = rank(checkpoint.model, [batch, batch], ranker="random")
+    write_elastic(tmp_path / "e", checkpoint, ranking)
+    elastic = pliant.load(tmp_path / "e")
+    write_cut(tmp_path / "c", elastic.cut(sparsity=0.5), elastic.plan(sparsity=0.5).widths, checkpoint)
+    with torch.no_grad():
+        torch.testing.assert_close(elastic.model(batch), expected, atol=1e-5, rtol=0)
+        again = load_cut(tmp_path / "c")
+        torch.testing.assert_close(again(batch), elastic.at(sparsity=0.5)(batch), atol=1e-5, rtol=0)

@@ -56,7 +56,7 @@ def write_elastic(directory: str | Path, checkpoint: Checkpoint, ranking: Rankin
         InputError: The directory exists or can't be written.
     """
     with new_directory(directory) as folder:
-        _copy_files(checkpoint.directory, folder, weights=True)
+        _copy_checkpoint(checkpoint, folder, weights=True)
         _finish_elastic(folder, checkpoint.model, ranking)
 
 
@@ -73,7 +73,7 @@ def write_cut(directory: str | Path, cut: nn.Module, widths: tuple[int, ...], ch
         InputError: Neither library made the model, or the directory exists or can't be written.
     """
     with new_directory(directory) as folder:
-        _copy_files(checkpoint.directory, folder, weights=False)
+        _copy_checkpoint(checkpoint, folder, weights=False)
         if timm_hub.made_by_timm(cut):
             # The configuration, of the full model, is among the files that were copied.
             save_file(cut.state_dict(), folder / timm_hub.WEIGHTS)
@@ -160,6 +160,12 @@ def _assign_(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> N
         raise ArtefactError(
             f"{folder} lacks the weights {sorted(absent)} and has unknown ones {sorted(unknown)}. Make the cut again."
         )
+
+
+def _copy_checkpoint(checkpoint: Checkpoint, folder: Path, weights: bool) -> None:
+    _copy_files(checkpoint.directory, folder, weights)
+    if timm_hub.made_by_timm(checkpoint.model) and not (folder / "config.json").is_file():
+        timm_hub.save_config(checkpoint.model, folder)
 
 
 def _copy_files(source: Path, target: Path, weights: bool) -> None:

@@ -94,10 +94,12 @@ def open_checkpoint(name: str, dtype: str = "auto") -> Checkpoint:
     manifest = read_json(directory / MANIFEST)
     if manifest.get("form") == "cut":
         raise InputError(f"{name} is a standalone cut. Pass the elastic directory or the model that it was cut from.")
-    if timm_hub.is_timm(read_json(directory / "config.json")):
+    config = read_json(directory / "config.json")
+    architecture = None if config or not timm_hub.repository(name) else name
+    if architecture or timm_hub.is_timm(config):
         with readable(name):
             # As AutoModel does, without the classifier, unless one was there when the model was saved.
-            model = timm_hub.load(directory, manifest.get("classes", 0))
+            model = timm_hub.load(directory, manifest.get("classes", 0), architecture)
         model = model if dtype == "auto" else model.to(getattr(torch, dtype))
         inputs = "image"
     else:

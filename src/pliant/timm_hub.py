@@ -44,12 +44,13 @@ def repository(name: str) -> str | None:
     return found.hf_hub_id if found else None
 
 
-def build(directory: Path, classes: int | None) -> nn.Module:
+def build(directory: Path, classes: int | None, architecture: str | None = None) -> nn.Module:
     """Build the model that a directory's `config.json` describes, with random weights.
 
     Args:
         directory: The directory.
         classes: Outputs of its classifier, 0 for none; None for what the file says.
+        architecture: The model's name, where there is no such file.
 
     Raises:
         MissingExtraError: timm is not installed.
@@ -58,15 +59,17 @@ def build(directory: Path, classes: int | None) -> nn.Module:
         raise MissingExtraError("timm's models", "timm")
     import timm
 
-    return timm.create_model(f"local-dir:{directory}", pretrained=False, num_classes=classes).eval()
+    made = timm.create_model(architecture or f"local-dir:{directory}", pretrained=False, num_classes=classes)
+    return made.eval()
 
 
-def load(directory: Path, classes: int | None) -> nn.Module:
+def load(directory: Path, classes: int | None, architecture: str | None = None) -> nn.Module:
     """Load a checkpoint in its own precision.
 
     Args:
         directory: The directory.
-        classes: Outputs of its classifier, 0 for the encoder alone; None for what the file says.
+        classes: Outputs of its classifier, 0 for the encoder alone; None for what `config.json` says.
+        architecture: The model's name, where there is no `config.json`: timm itself downloads only the weights.
 
     Raises:
         InputError: It has no weights in safetensors, or lacks some of them, or has some that the model doesn't know.
@@ -74,7 +77,7 @@ def load(directory: Path, classes: int | None) -> nn.Module:
     """
     if not (directory / WEIGHTS).is_file():
         raise InputError(f"{directory} has no {WEIGHTS}. Save the model by timm.models.save_for_hf.")
-    model: Any = build(directory, classes)
+    model: Any = build(directory, classes, architecture)
     weights = load_file(directory / WEIGHTS)
     missing, unknown = to_precision_of(weights, model).load_state_dict(weights, strict=False)
     named = model.pretrained_cfg.get("classifier") or ()
@@ -106,13 +109,23 @@ def save(model: Any, folder: Path, weights: Mapping[str, Tensor]) -> None:
     Raises:
         InputError: What is known of how the model was made isn't enough to make it again.
     """
-    import timm
+    save_config(model, folder)
+    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
+
+
+def save_config(model: Any, folder: Path) -> None:
+    """Write the `config.json` that timm can make the model again by.
+
+    Raises:
+        InputError: What is known of how the model was made isn't enough.
+    """
+    # The public timm.models.save_for_hf would write the weights too, in the order that they have now.
+    from timm.models._hub import save_config_for_hf
 
     try:
-        timm.models.save_for_hf(model, str(folder), safe_serialization=True)
+        save_config_for_hf(model, str(folder / "config.json"))
     except (TypeError, ValueError) as error:
         raise InputError(f"timm can't save how this {type(model).__name__} was made: {error}") from error
-    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
     with torch.device("meta"):
         again = build(folder, model.num_classes)
     if _shapes(again) != _shapes(model):

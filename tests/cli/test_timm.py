@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 import torch
 from cli.conftest import Refused, Run
 from contracts.models import by_name
@@ -10,6 +11,7 @@ from contracts.models import by_name
 from pliant.artefacts import load_cut
 from pliant.elastic import load
 
+pytest.importorskip("timm")
 SPECIMEN = by_name("timm-eva02")
 
 

@@ -1,6 +1,7 @@
 """Tiny random models of timm, one for each layout that its two families know; they read plain tensors."""
 
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ _SIZES = ((24, 24), (16, 32), (8, 8))
 
 
 def is_at_least(*wanted: int) -> bool:
-    """Whether the installed timm is that release, or a newer one."""
-    return tuple(int(part) for part in version("timm").split(".")[:3]) >= wanted
+    """Whether timm is installed, in that release or a newer one."""
+    return find_spec("timm") is not None and tuple(int(part) for part in version("timm").split(".")[:3]) >= wanted
 
 
 class TimmSpecimen(Specimen):
@@ -101,4 +102,4 @@ ROPE = (
 )
 """What needs timm 1.0.30."""
 
-TIMM = (*ALWAYS, *ROPE) if is_at_least(1, 0, 30) else ALWAYS
+TIMM = (*(ALWAYS if is_at_least(1) else ()), *(ROPE if is_at_least(1, 0, 30) else ()))
