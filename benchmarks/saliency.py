@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -43,8 +44,14 @@ class Saliency(nn.Module):
         return nn.functional.interpolate(values, size=(side, side), mode="bilinear").sigmoid()[:, 0]
 
 
-def iou(one: Tensor, other: Tensor, threshold: float = 0.5) -> Tensor:
-    """Return intersection over union of what two sets of maps mark `[batch]`; 1 where neither marks anything."""
+class Overlap(NamedTuple):
+    """Pixels that both of two sets of maps mark, and that either marks, `[batch]` each."""
+
+    both: Tensor
+    either: Tensor
+
+
+def overlap(one: Tensor, other: Tensor, threshold: float = 0.5) -> Overlap:
+    """Compare what two sets of maps `[batch, side, side]` mark, which is what reaches the threshold."""
     first, second = (maps.flatten(1) >= threshold for maps in (one, other))
-    union = (first | second).sum(dim=1)
-    return torch.where(union > 0, (first & second).sum(dim=1) / union.clamp(min=1), 1.0)
+    return Overlap((first & second).sum(dim=1), (first | second).sum(dim=1))

@@ -20,7 +20,7 @@ from torch import Tensor
 
 import pliant
 from benchmarks.record import save
-from benchmarks.saliency import Saliency, iou
+from benchmarks.saliency import Saliency, overlap
 from pliant.batches import Batch
 from pliant.checkpoint import DEMO_VISION, open_checkpoint
 from pliant.cli.calibration import CalibrationData
@@ -47,23 +47,40 @@ def _compared(elastic: pliant.Elastic, batch: Batch, decoder: Saliency) -> Itera
         cosines = torch.nn.functional.cosine_similarity(full, slim, dim=-1)
         yield sparsity, "class_cosine", cosines[:, 0]
         yield sparsity, "patch_cosine", cosines[:, 1:].mean(dim=1)
-        yield sparsity, "saliency_iou", iou(map_of_full, decoder(slim[:, 1:], SIDE))
+        marked = overlap(map_of_full, decoder(slim[:, 1:], SIDE))
+        yield sparsity, "both", marked.both
+        yield sparsity, "either", marked.either
 
 
 @torch.inference_mode()
 def measured(elastic: pliant.Elastic, processor: Any, pictures: Pictures, decoder: Saliency) -> list[dict[str, float]]:
-    """Return the means of all measures at each size."""
+    """Return what each size keeps, over all images."""
     values: dict[float, dict[str, list[Tensor]]] = {}
     for batch in ImageBatches(pictures.images, processor, 16, image_size=SIDE):
         for sparsity, measure, found in _compared(elastic, batch, decoder):
             values.setdefault(sparsity, {}).setdefault(measure, []).append(found)
-    points = []
-    for sparsity, measures in values.items():
-        cost = elastic.cost(elastic.plan(sparsity=sparsity))
-        means = {name: torch.cat(parts).mean().item() for name, parts in measures.items()}
-        sizes = {"sparsity": sparsity, "achieved_sparsity": cost.sparsity, "parameters": cost.parameters}
-        points.append({**sizes, **means})
-    return points
+    return [
+        _point(elastic, sparsity, {name: torch.cat(parts).double() for name, parts in measures.items()})
+        for sparsity, measures in values.items()
+    ]
+
+
+def _point(elastic: pliant.Elastic, sparsity: float, values: dict[str, Tensor]) -> dict[str, float]:
+    """Return one size: means over the images, and the overlap of saliency maps also as median and over all pixels."""
+    cost = elastic.cost(elastic.plan(sparsity=sparsity))
+    both, either = values["both"], values["either"]
+    # Where neither map marks anything, they agree.
+    each = torch.where(either > 0, both / either.clamp(min=1), 1.0)
+    return {
+        "sparsity": sparsity,
+        "achieved_sparsity": cost.sparsity,
+        "parameters": cost.parameters,
+        "class_cosine": values["class_cosine"].mean().item(),
+        "patch_cosine": values["patch_cosine"].mean().item(),
+        "saliency_iou": each.mean().item(),
+        "saliency_iou_median": each.median().item(),
+        "saliency_iou_of_all_pixels": (both.sum() / either.sum()).item(),
+    }
 
 
 def one(ranker: str, seed: int, calibration: CalibrationData) -> dict[str, Any]:
