@@ -100,7 +100,7 @@ def gated(
         anatomy: Its anatomy.
         rest: For each site, the rest values `[units × width]`.
         checkpointing: Keep only each layer's input for the backward pass and run the layer again there, under the
-            masks that it ran under: less memory for a third more time, and the same gradients.
+            masks that it ran under: less memory for about half as much time again, and the same gradients.
     """
     gates = Gates(anatomy, rest)
     with consumer_hooks(model, anatomy, gates.dim), _repeated(model, anatomy.layers if checkpointing else (), gates):

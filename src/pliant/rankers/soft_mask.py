@@ -35,7 +35,7 @@ class SoftMask:
         judge_every: Steps between looks at the held-out loss.
         ladder: Sparsities of the hard masks that are judged.
         checkpointing: Keep only each layer's input for the backward pass and run the layer again there: less memory
-            for a third more time, and the same ranking.
+            for about half as much time again, and the same ranking.
     """
 
     steps: int = 240
