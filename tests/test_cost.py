@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -5,7 +6,7 @@ from contracts.anatomies import anatomies, anatomy_of, heads, neurons
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.anatomy import Anatomy, Unit
+from pliant.anatomy import Anatomy, Output, Unit
 from pliant.cost import cost_of, removed_parameters
 
 
@@ -33,6 +34,16 @@ def test_a_model_by_hand() -> None:
     assert cost.macs == 5 * (4 * 6 * 3 + 4 * 6 + 2 * 5 * 4) + 6 * 5 * 12 + 3 * 5 + 7
     assert cost.tokens == 5
     assert cost_of(anatomy, (1, 6)).tokens == 16
+
+
+def test_an_output_map_by_hand() -> None:
+    anatomy = replace(anatomy_of([neurons(0, 8)], others=50, native=16), output=Output("norm", 5))
+    plain, mapped = (cost_of(anatomy, (6,), tokens=3, mapped=follows) for follows in (False, True))
+    # A matrix of 5 × 5 and a bias for each of 3 tokens.
+    assert mapped.parameters - plain.parameters == 5 * 5 + 5
+    assert mapped.macs - plain.macs == 3 * 5 * 5
+    assert mapped.sparsity == plain.sparsity
+    assert cost_of(anatomy, (8,), mapped=True) == cost_of(anatomy, (8,))
 
 
 @given(anatomies(), st.data())

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from contracts.elastics import ranked
 from contracts.models import SPECIMENS, by_name
 from contracts.specimen import Specimen
 from safetensors import safe_open
@@ -12,6 +13,7 @@ from transformers import BertConfig, BertModel
 
 from pliant.errors import ArtefactError, InputError
 from pliant.families import describe
+from pliant.output_maps import OutputMaps
 from pliant.ranking import FORMAT, Ranking, checksum, fingerprint, sampled
 from pliant.surgery import reorder_
 
@@ -51,6 +53,38 @@ def test_many_sites_keep_their_order(tmp_path: Path) -> None:
     rest = tuple(torch.full((2,), float(site)) for site in range(12))
     made(rest=rest).save(tmp_path / "ranking")
     assert [values[0].item() for values in Ranking.load(tmp_path / "ranking").rest] == list(range(12))
+
+
+def maps_of(width: int) -> OutputMaps:
+    sparsities = torch.tensor([0.25, 0.5], dtype=torch.float64)
+    return OutputMaps(sparsities, torch.rand(2, width, width), torch.rand(2, width))
+
+
+def test_output_maps_are_saved(tmp_path: Path) -> None:
+    maps = maps_of(3)
+    made(output_maps=maps).save(tmp_path / "ranking")
+    again = Ranking.load(tmp_path / "ranking").output_maps
+    assert again is not None
+    assert all(torch.equal(tensor, vars(again)[name]) for name, tensor in vars(maps).items())
+
+
+def test_without_output_maps(saved: Path) -> None:
+    assert Ranking.load(saved).output_maps is None
+
+
+@pytest.mark.parametrize("wanted", [31, 33])
+def test_output_maps_of_another_width_belong_to_another_model(wanted: int) -> None:
+    model = by_name("bert").model()
+    fields = vars(ranked("bert"))
+    Ranking(**{**fields, "output_maps": maps_of(32)}).check(model, describe(model))
+    with pytest.raises(ArtefactError, match="another model"):
+        Ranking(**{**fields, "output_maps": maps_of(wanted)}).check(model, describe(model))
+
+
+def test_output_maps_need_a_place(tmp_path: Path) -> None:
+    model = by_name("siglip-vision").model()
+    with pytest.raises(ArtefactError, match="another model"):
+        Ranking(**{**vars(ranked("siglip-vision")), "output_maps": maps_of(32)}).check(model, describe(model))
 
 
 def test_the_sample_keeps_its_precision(tmp_path: Path) -> None:

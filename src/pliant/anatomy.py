@@ -188,6 +188,19 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Output:
+    """The module that a model's token outputs come from; an output map can follow it.
+
+    Args:
+        module: Path of the module, the norm behind the last layer or at its end.
+        width: Entries of one token's output.
+    """
+
+    module: str
+    width: int
+
+
+@dataclass(frozen=True)
 class Anatomy:
     """All sites of one model, in order: a description, without any weights.
 
@@ -203,6 +216,7 @@ class Anatomy:
         notes: What a user should know of it, such as why some heads can't leave; full sentences.
         objective: What of its outputs is used, so what a ranking should keep: `pooled`, or `pooled+tokens`.
         layers: Paths of the transformer layers, in order.
+        output: Where the token outputs come from; None where nothing can follow it.
     """
 
     family: str
@@ -216,6 +230,7 @@ class Anatomy:
     objective: str = "pooled"
     fixed_macs_per_pair: int = 0
     layers: tuple[str, ...] = ()
+    output: Output | None = None
 
     @property
     def units(self) -> int:

@@ -18,7 +18,9 @@ from pliant.conventions import MANIFEST, module_folders, read_json
 from pliant.errors import ArtefactError, InputError
 from pliant.families import describe
 from pliant.files import digest, new_directory
+from pliant.output_maps import OutputMap
 from pliant.ranking import FORMAT, Ranking
+from pliant.replacements import Mapped
 from pliant.surgery import standalone, view
 
 RANKING = "pliant.safetensors"
@@ -79,7 +81,9 @@ def write_cut(directory: str | Path, cut: nn.Module, widths: tuple[int, ...], ch
             save_file(cut.state_dict(), folder / timm_hub.WEIGHTS)
         else:
             _save_pretrained(cut, folder, cut.state_dict(), stock_names=False)
-        _write_manifest(folder, "cut", cut, {"pooling": checkpoint.pooling, "widths": list(widths)})
+        mapped = any(isinstance(module, Mapped) for module in cut.modules())
+        more = {"pooling": checkpoint.pooling, "widths": list(widths), "output_map": mapped}
+        _write_manifest(folder, "cut", cut, more)
 
 
 def load_elastic(directory: str | Path) -> tuple[Checkpoint, Ranking]:
@@ -118,10 +122,18 @@ def load_cut(directory: str | Path) -> nn.Module:
     anatomy = describe(full)
     consumers = [full.get_parameter(f"{site.consumer}.weight") for site in anatomy.sites]
     biases = [torch.zeros(len(weight), dtype=weight.dtype) for weight in consumers]
-    own = standalone(view(full, anatomy, _checked_widths(manifest.get("widths"), anatomy, folder), biases))
+    widths = _checked_widths(manifest.get("widths"), anatomy, folder)
+    own = standalone(view(full, anatomy, widths, biases, _empty_map(anatomy) if manifest.get("output_map") else None))
     with readable(str(folder)):
         _assign_(own, weights, folder)
     return own.eval().requires_grad_(False)
+
+
+def _empty_map(anatomy: Anatomy) -> OutputMap:
+    """Return a map that does nothing, for weights to come."""
+    assert anatomy.output is not None
+    width = anatomy.output.width
+    return OutputMap(torch.zeros(width, width), torch.zeros(width), 1.0)
 
 
 def _built(folder: Path, manifest: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.anatomy import Anatomy, Site
-from pliant.cost import parameters_of, removed_parameters
+from pliant.cost import cost_of, map_cost, removed_parameters
 from pliant.errors import BudgetError
 from pliant.ranking import Ranking
 
@@ -139,6 +139,7 @@ class Planner:
         """
         self.anatomy = anatomy
         self.alignment = alignment
+        self._mapped = ranking.output_maps is not None
         order = np.argsort(-ranking.scores.numpy(), kind="stable")
         sites = np.repeat(np.arange(len(anatomy.sites)), [site.units for site in anatomy.sites])
         self._sites: NDArray[np.int64] = sites[order].astype(np.int64)
@@ -189,7 +190,11 @@ class Planner:
         """
         tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
         running = self._running(budget.measure, tokens)
-        count = int(np.searchsorted(running, self._allowance(budget, tokens), side="right")) - 1
+        allowance = self._allowance(budget, tokens)
+        if running[-1] > allowance:
+            # Whatever is smaller than the full model is followed by an output map, where there is one.
+            allowance -= self._map_cost(budget.measure, tokens)
+        count = int(np.searchsorted(running, allowance, side="right")) - 1
         if count < 0:
             raise BudgetError(self._unreachable(budget))
         return self._first(count)
@@ -209,14 +214,20 @@ class Planner:
         nothing = (0,) * len(self.anatomy.sites)
         return math.floor(budget.limit) - self.anatomy.macs(tokens, nothing)
 
+    def _map_cost(self, measure: Measure, tokens: int) -> int:
+        if measure == "sparsity" or not self._mapped:
+            return 0
+        cost = map_cost(self.anatomy, tokens)
+        return cost.parameters if measure == "params" else cost.macs
+
     def _unreachable(self, budget: Budget) -> str:
-        least = self._first(0)
-        removed = removed_parameters(self.anatomy, least.widths)
-        tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
+        least = self._first(0).widths
+        cost = cost_of(self.anatomy, least, budget.tokens, mapped=self._mapped)
+        removed = removed_parameters(self.anatomy, least)
         floor = {
             "sparsity": f"sparsity {_sparsity_within(removed, self.anatomy.prunable_parameters)}",
-            "params": f"{parameters_of(self.anatomy, least.widths)} params",
-            "macs": f"{self.anatomy.macs(tokens, least.widths)} macs at {tokens} tokens",
+            "params": f"{cost.parameters} params",
+            "macs": f"{cost.macs} macs at {cost.tokens} tokens",
         }[budget.measure]
         return (
             f"{budget.measure}={budget.limit} can't be met: the smallest cut has {floor}, since a site keeps at least "

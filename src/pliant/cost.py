@@ -1,6 +1,7 @@
 """What a cut costs: parameters and multiply-accumulates of the model that keeps given widths."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pliant.anatomy import Anatomy
 
@@ -27,24 +28,36 @@ def removed_parameters(anatomy: Anatomy, widths: tuple[int, ...]) -> int:
     return sum((site.units - width) * site.unit_parameters for site, width in zip(anatomy.sites, widths, strict=True))
 
 
-def parameters_of(anatomy: Anatomy, widths: tuple[int, ...]) -> int:
-    """All parameters of the cut that keeps `widths` units: what is left, and the biases that consumers gained."""
-    others = sum(site.other_parameters(width) for site, width in zip(anatomy.sites, widths, strict=True))
-    return anatomy.total_parameters - removed_parameters(anatomy, widths) + others
-
-
-def cost_of(anatomy: Anatomy, widths: tuple[int, ...], tokens: int | None = None) -> Cost:
+def cost_of(anatomy: Anatomy, widths: tuple[int, ...], tokens: int | None = None, *, mapped: bool = False) -> Cost:
     """Return the cost of a cut that keeps `widths` units at the anatomy's sites.
 
     Args:
         anatomy: The model's anatomy.
         widths: Units kept at each site.
         tokens: Input length for the MACs; by default the anatomy's native one.
+        mapped: Whether an output map follows every cut but the full model.
     """
     length = anatomy.native_tokens if tokens is None else tokens
+    removed = removed_parameters(anatomy, widths)
+    others = sum(site.other_parameters(width) for site, width in zip(anatomy.sites, widths, strict=True))
+    follows = map_cost(anatomy, length) if mapped and removed else MapCost(0, 0)
     return Cost(
-        sparsity=removed_parameters(anatomy, widths) / anatomy.prunable_parameters,
-        parameters=parameters_of(anatomy, widths),
-        macs=anatomy.macs(length, widths),
+        sparsity=removed / anatomy.prunable_parameters,
+        parameters=anatomy.total_parameters - removed + others + follows.parameters,
+        macs=anatomy.macs(length, widths) + follows.macs,
         tokens=length,
     )
+
+
+class MapCost(NamedTuple):
+    """What an output map adds to a cut."""
+
+    parameters: int
+    macs: int
+
+
+def map_cost(anatomy: Anatomy, tokens: int) -> MapCost:
+    """Return what an output map adds to a cut, its MACs for an input of `tokens` tokens."""
+    assert anatomy.output is not None
+    width = anatomy.output.width
+    return MapCost(width * (width + 1), tokens * width * width)

@@ -65,10 +65,15 @@ class Elastic:
             torch.argsort(ranking.scores[units], descending=True, stable=True) for _, units in self.anatomy.slices()
         ]
         reorder_(model, self.anatomy, self._orders)
+        self._output_maps = ranking.output_maps and ranking.output_maps.to(self._output_weight())
         self._rest_biases = [self._rest_bias(index) for index in range(len(self.anatomy.sites))]
         self._asked: dict[tuple[float | None, ...], Cut] = {}
         self._views: OrderedDict[Cut, nn.Module] = OrderedDict()
         self._lock = threading.Lock()
+
+    def _output_weight(self) -> Tensor:
+        assert self.anatomy.output is not None
+        return self.model.get_submodule(self.anatomy.output.module).get_parameter("weight").detach()
 
     def _rest_bias(self, index: int) -> RestBias:
         site = self.anatomy.sites[index]
@@ -144,7 +149,9 @@ class Elastic:
         if not self.anatomy.allows(cut.widths):
             raise BudgetError(f"{cut} doesn't fit this model, whose sites have {units} units. Get one from plan().")
         biases = [table.at(width) for table, width in zip(self._rest_biases, cut.widths, strict=True)]
-        return view(self.model, self.anatomy, cut.widths, biases)
+        removed = self.cost(cut).sparsity
+        output_map = self._output_maps.at(removed) if self._output_maps and removed else None
+        return view(self.model, self.anatomy, cut.widths, biases, output_map)
 
     def cut(
         self,
@@ -190,7 +197,7 @@ class Elastic:
 
     def cost(self, cut: Cut, tokens: int | None = None) -> Cost:
         """Return what a cut costs, its MACs at `tokens` tokens (by default the model's native length)."""
-        return cost_of(self.anatomy, cut.widths, tokens)
+        return cost_of(self.anatomy, cut.widths, tokens, mapped=self._output_maps is not None)
 
     def save(self, directory: str | Path) -> None:
         """Write an elastic directory: the full model as a stock checkpoint, in its first order, and the ranking.

@@ -15,11 +15,14 @@ from torch import Tensor, nn
 from pliant.anatomy import Anatomy, Site
 from pliant.errors import ArtefactError, InputError
 from pliant.files import replacing
+from pliant.output_maps import OutputMaps
 
-FORMAT = 2
-"""Version of the file format that `Ranking.save` writes; 1 had no sample of weights, and is still read."""
+FORMAT = 3
+"""Version of the file format that `Ranking.save` writes; 1 had no sample of weights, 1 and 2 no output maps."""
 
 Rest = Literal["mean", "zero"]
+
+_MAPS = "output_maps"
 
 _LINES = 8
 """About how many rows of each consumer, and columns of each producer, a fingerprint looks at."""
@@ -40,6 +43,7 @@ class Ranking:
         provenance: How the ranking was made; anything that JSON can hold.
         sample: For each site, some weights of every unit, as `sampled` takes them: the model is known by them in
             another precision too. Empty in a file of format 1.
+        output_maps: What corrects the outputs of cuts; None where nothing does.
     """
 
     scores: Tensor
@@ -48,6 +52,7 @@ class Ranking:
     fingerprint: str
     provenance: Mapping[str, Any]
     sample: tuple[Tensor, ...] = ()
+    output_maps: OutputMaps | None = None
 
     def __post_init__(self) -> None:
         """Refuse scores that can't be put in order."""
@@ -61,6 +66,8 @@ class Ranking:
             raise InputError(f"Unknown rest {self.rest_kind!r}. Allowed: {', '.join(get_args(Rest))}.")
         if not isinstance(self.sample, tuple) or not all(isinstance(sample, Tensor) for sample in self.sample):
             raise InputError(f"The sample is a tuple with a tensor for each site, not {self.sample!r:.60}.")
+        if self.output_maps is not None and not isinstance(self.output_maps, OutputMaps):
+            raise InputError(f"The output maps are OutputMaps or None, not {self.output_maps!r:.60}.")
         object.__setattr__(self, "scores", self.scores.detach())
         if self.scores.dtype != torch.float32 or self.scores.dim() != 1:
             raise InputError(f"Scores are float32 [units]; these are {self.scores.dtype} {list(self.scores.shape)}.")
@@ -71,6 +78,8 @@ class Ranking:
         """Raise `ArtefactError` unless this ranking was made for `model`."""
         widths = tuple(site.units * site.width for site in anatomy.sites)
         fits = len(self.scores) == anatomy.units and tuple(len(rest) for rest in self.rest) == widths
+        if self.output_maps is not None:
+            fits = fits and anatomy.output is not None and anatomy.output.width == self.output_maps.width
         if not fits or not (fingerprint(model, anatomy) == self.fingerprint or self._knows(model, anatomy)):
             raise ArtefactError(
                 f"This ranking ({len(self.scores)} units, {self.fingerprint[:12]}) was made for another model than "
@@ -95,6 +104,9 @@ class Ranking:
         tensors = {"scores": self.scores.contiguous()}
         tensors |= {f"rest.{index}": rest.contiguous() for index, rest in enumerate(self.rest)}
         tensors |= {f"sample.{index}": sample.contiguous() for index, sample in enumerate(self.sample)}
+        if self.output_maps is not None:
+            maps = vars(self.output_maps)
+            tensors |= {f"{_MAPS}.{name}": tensor.contiguous() for name, tensor in maps.items()}
         about = {"format": FORMAT, "rest_kind": self.rest_kind, "fingerprint": self.fingerprint}
         about |= {"provenance": dict(self.provenance)}
         header = json.dumps(about, sort_keys=True)
@@ -121,13 +133,27 @@ class Ranking:
         if metadata.get("sha256") != checksum(metadata["pliant"], tensors):
             raise ArtefactError(f"{path} doesn't match its checksum: it was altered or damaged. Copy or make it again.")
         rest, sample = (_numbered(tensors, name) for name in ("rest", "sample"))
-        return cls(tensors["scores"], rest, about["rest_kind"], about["fingerprint"], about["provenance"], sample)
+        return cls(
+            scores=tensors["scores"],
+            rest=rest,
+            rest_kind=about["rest_kind"],
+            fingerprint=about["fingerprint"],
+            provenance=about["provenance"],
+            sample=sample,
+            output_maps=_output_maps(tensors),
+        )
 
 
 def _numbered(tensors: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
     """Return `name.0`, `name.1` and so on, as many as there are."""
     count = sum(key.startswith(f"{name}.") for key in tensors)
     return tuple(tensors[f"{name}.{index}"] for index in range(count))
+
+
+def _output_maps(tensors: Mapping[str, Tensor]) -> OutputMaps | None:
+    if f"{_MAPS}.weights" not in tensors:
+        return None
+    return OutputMaps(*(tensors[f"{_MAPS}.{name}"] for name in ("sparsities", "weights", "biases")))
 
 
 def _read_header(path: str | Path, metadata: Mapping[str, str]) -> dict[str, Any]:

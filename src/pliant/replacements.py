@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pliant.output_maps import OutputMap
+
 
 class Packed(nn.Module):
     """A linear layer that packs several projections, of each of which only the first rows are kept.
@@ -80,6 +82,35 @@ class PicksHeads(nn.Module):
         if named.get(self.argument) is not None:
             named[self.argument] = named[self.argument].index_select(1, self.heads)
         return self.stock.forward(self, *inputs, **named)
+
+
+class Mapped(nn.Module):
+    """A norm whose output y becomes y + gain · (W y + b)."""
+
+    def __init__(self, norm: nn.Module, output_map: OutputMap) -> None:
+        """Put a map behind a norm, and share its weights.
+
+        Args:
+            norm: The norm.
+            output_map: What its outputs go through.
+        """
+        super().__init__()
+        self.norm = norm
+        self.map = nn.Linear(*output_map.weight.shape, device="meta")
+        self.map.weight = nn.Parameter(output_map.weight, requires_grad=False)
+        self.map.bias = nn.Parameter(output_map.bias, requires_grad=False)
+        self.gain = output_map.gain
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the mapped outputs `[..., width]`."""
+        outputs = self.norm(inputs)
+        return torch.add(outputs, self.map(outputs), alpha=self.gain)
+
+    def fold_gain_(self) -> None:
+        """Give the map weights of its own that hold its gain."""
+        for parameter in self.map.parameters():
+            parameter.data = parameter.data * self.gain
+        self.gain = 1.0
 
 
 class Constant(nn.Module):

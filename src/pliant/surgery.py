@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy, Site, Successor
-from pliant.replacements import Constant, Packed, Passthrough, PicksHeads
+from pliant.output_maps import OutputMap
+from pliant.replacements import Constant, Mapped, Packed, Passthrough, PicksHeads
 
 _OWN = ("_modules", "_parameters", "_buffers", "_forward")
 """Beginnings of the names of the dictionaries that a view has for itself: the last are the forward hooks."""
@@ -95,7 +96,13 @@ def _picking(module: nn.Module, site: Site) -> PicksHeads:
     return PicksHeads(module, site.shared_bias.argument, torch.arange(site.units, device=device))
 
 
-def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequence[Tensor | None]) -> nn.Module:
+def view(
+    model: nn.Module,
+    anatomy: Anatomy,
+    widths: Sequence[int],
+    biases: Sequence[Tensor | None],
+    output_map: OutputMap | None = None,
+) -> nn.Module:
     """Return a model that keeps the first units of every site and shares all storage with `model`.
 
     The module tree is copied shallowly along the paths to all sites, whole ones too, so that hooks on a view (such as
@@ -106,6 +113,7 @@ def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequ
         anatomy: Its anatomy.
         widths: Units to keep at each site.
         biases: For each site, the consumer's bias with the rest bias added `[outputs]`; not looked at for whole sites.
+        output_map: What its token outputs go through.
     """
     tree = _ShallowTree(model)
     for site, width, bias in zip(anatomy.sites, widths, biases, strict=True):
@@ -121,6 +129,10 @@ def view(model: nn.Module, anatomy: Anatomy, widths: Sequence[int], biases: Sequ
             _narrow_(tree, site, width)
         else:
             _empty_(tree, site)
+    if output_map is not None:
+        assert anatomy.output is not None
+        norm = anatomy.output.module
+        tree.set_module_(norm, Mapped(tree.module(norm), output_map))
     return tree.root
 
 
@@ -185,6 +197,8 @@ def standalone(model: nn.Module) -> nn.Module:
             own.set_submodule(path, module.linear())
         if isinstance(module, PicksHeads):
             module.heads = module.heads.clone()
+        if isinstance(module, Mapped):
+            module.fold_gain_()
     for parameter in own.parameters():
         parameter.data = parameter.data.contiguous()
     return own

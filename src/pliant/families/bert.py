@@ -76,4 +76,6 @@ def _positions(model: nn.Module) -> int:
     return 0
 
 
-FAMILY = Family("bert", "BERT, RoBERTa, XLM-R, MiniLM, BGE, E5", (LAYOUT,), "mean", surroundings)
+FAMILY = Family(
+    "bert", "BERT, RoBERTa, XLM-R, MiniLM, BGE, E5", (LAYOUT,), "mean", surroundings, output="output.LayerNorm"
+)

@@ -32,4 +32,5 @@ FAMILY = Family(
     "cls",
     vit.surroundings,
     "pooled+tokens",
+    output="layernorm",
 )

@@ -30,4 +30,12 @@ def surroundings(model: nn.Module, layers: tuple[str, ...]) -> Surroundings:
     return vit.around(model, layers, height * width)
 
 
-FAMILY = Family("dinov3", "DINOv3 ViT-S, S+, B, L, H+ and 7B", (PLAIN, GATED), "cls", surroundings, "pooled+tokens")
+FAMILY = Family(
+    "dinov3",
+    "DINOv3 ViT-S, S+, B, L, H+ and 7B",
+    (PLAIN, GATED),
+    "cls",
+    surroundings,
+    "pooled+tokens",
+    output="norm",
+)

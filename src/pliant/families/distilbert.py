@@ -18,4 +18,4 @@ LAYOUT = Layout(
     passive=frozenset({"attention.dropout", "sa_layer_norm", "ffn.activation", "ffn.dropout", "output_layer_norm"}),
 )
 
-FAMILY = Family("distilbert", "DistilBERT", (LAYOUT,), "mean", bert.surroundings)
+FAMILY = Family("distilbert", "DistilBERT", (LAYOUT,), "mean", bert.surroundings, output="output_layer_norm")

@@ -13,4 +13,4 @@ SECOND = replace(
     passive=FIRST.passive | {"pre_feedforward_layernorm", "post_feedforward_layernorm"},
 )
 
-FAMILY = Family("gemma", "Gemma, Gemma 2", (FIRST, SECOND), "last", rotary.surroundings)
+FAMILY = Family("gemma", "Gemma, Gemma 2", (FIRST, SECOND), "last", rotary.surroundings, output="norm")

@@ -11,4 +11,4 @@ LAYOUT = replace(
     passive=gemma.SECOND.passive | qwen3.HEAD_NORMS,
 )
 
-FAMILY = Family("gemma3", "EmbeddingGemma, Gemma 3", (LAYOUT,), "mean", rotary.surroundings)
+FAMILY = Family("gemma3", "EmbeddingGemma, Gemma 3", (LAYOUT,), "mean", rotary.surroundings, output="norm")

@@ -15,4 +15,4 @@ LAYOUT = replace(
     passive=nomic_bert.LAYOUT.passive | {"mlp.dropout"},
 )
 
-FAMILY = Family("gte", "GTE v1.5, GTE multilingual", (LAYOUT,), "cls", rotary.surroundings)
+FAMILY = Family("gte", "GTE v1.5, GTE multilingual", (LAYOUT,), "cls", rotary.surroundings, output="post_mlp_layernorm")

@@ -129,6 +129,8 @@ class Family:
         pooling: The family's usual pooling.
         surroundings: Looks at a model and the paths of its layers.
         objective: What of the outputs is used: the embedding (`pooled`), or its tokens as well (`pooled+tokens`).
+        output: Name of the norm that the token outputs come from: in the last layer, or in what holds the layers.
+            Empty where the embedding isn't pooled from its tokens one by one.
     """
 
     name: str
@@ -137,6 +139,7 @@ class Family:
     pooling: str
     surroundings: Callable[[nn.Module, tuple[str, ...]], Surroundings]
     objective: str = "pooled"
+    output: str = ""
 
     @property
     def layers(self) -> frozenset[str]:

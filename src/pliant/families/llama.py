@@ -28,4 +28,4 @@ LAYOUT = Layout(
     note="Give texts whole: sizes without the first layer's attention can't go on from a cache of keys and values.",
 )
 
-FAMILY = Family("llama", "Llama, Mistral, Qwen2", (LAYOUT,), "last", rotary.surroundings)
+FAMILY = Family("llama", "Llama, Mistral, Qwen2", (LAYOUT,), "last", rotary.surroundings, output="norm")

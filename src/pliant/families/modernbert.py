@@ -28,4 +28,4 @@ def surroundings(model: nn.Module, layers: tuple[str, ...]) -> Surroundings:
     return bert.beside(model, layers, rotary.tokens(model), frozenset(classifiers))
 
 
-FAMILY = Family("modernbert", "ModernBERT, GTE-ModernBERT", (LAYOUT,), "mean", surroundings)
+FAMILY = Family("modernbert", "ModernBERT, GTE-ModernBERT", (LAYOUT,), "mean", surroundings, output="final_norm")

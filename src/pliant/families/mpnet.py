@@ -29,4 +29,4 @@ LAYOUT = Layout(
     ),
 )
 
-FAMILY = Family("mpnet", "MPNet", (LAYOUT,), "mean", bert.surroundings)
+FAMILY = Family("mpnet", "MPNet", (LAYOUT,), "mean", bert.surroundings, output="output.LayerNorm")

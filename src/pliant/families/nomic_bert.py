@@ -20,4 +20,4 @@ LAYOUT = replace(
     note="",
 )
 
-FAMILY = Family("nomic_bert", "Nomic Embed", (LAYOUT,), "mean", rotary.surroundings)
+FAMILY = Family("nomic_bert", "Nomic Embed", (LAYOUT,), "mean", rotary.surroundings, output="post_mlp_layernorm")

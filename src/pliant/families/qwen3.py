@@ -13,4 +13,4 @@ LAYOUT = replace(
     passive=llama.LAYOUT.passive | HEAD_NORMS,
 )
 
-FAMILY = Family("qwen3", "Qwen3-Embedding 0.6B, 4B and 8B", (LAYOUT,), "last", rotary.surroundings)
+FAMILY = Family("qwen3", "Qwen3-Embedding 0.6B, 4B and 8B", (LAYOUT,), "last", rotary.surroundings, output="norm")

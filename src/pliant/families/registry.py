@@ -4,7 +4,7 @@ from itertools import takewhile
 
 from torch import nn
 
-from pliant.anatomy import Anatomy, Site
+from pliant.anatomy import Anatomy, Output, Site
 from pliant.errors import UnsupportedModelError
 from pliant.families import (
     beit,
@@ -98,7 +98,19 @@ def describe(model: nn.Module) -> Anatomy:
         objective=family.objective,
         fixed_macs_per_pair=around.fixed_macs_per_pair,
         layers=paths,
+        output=_output(model, paths[-1], family.output),
     )
+
+
+def _output(model: nn.Module, layer: str, name: str) -> Output | None:
+    """Return the norm of that name, looked for in the last layer and then in what holds it, from inside out."""
+    modules = dict(model.named_modules())
+    holders = [layer, *(layer.rsplit(".", count)[0] for count in range(1, layer.count(".") + 1))]
+    for path in (*(f"{holder}.{name}" for holder in holders), name) if name else ():
+        # A model that norms what it has pooled has an identity there.
+        if (weight := dict(modules.get(path, nn.Identity()).named_parameters()).get("weight")) is not None:
+            return Output(path, weight.numel())
+    return None
 
 
 def _refuse_towers(model: nn.Module, layers: tuple[str, ...]) -> None:

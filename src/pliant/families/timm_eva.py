@@ -76,4 +76,6 @@ def surroundings(model: nn.Module, layers: tuple[str, ...]) -> Surroundings:
     return timm_layers.surroundings(model, layers)
 
 
-FAMILY = Family("timm_eva", "timm's Eva: DINOv3, EVA-02, Perception Encoder", LAYOUTS, "cls", surroundings)
+FAMILY = Family(
+    "timm_eva", "timm's Eva: DINOv3, EVA-02, Perception Encoder", LAYOUTS, "cls", surroundings, output="norm"
+)

@@ -35,4 +35,6 @@ LAYOUTS = layouts(
     around=frozenset({"norm1", "ls1", "drop_path1", "norm2", "ls2", "drop_path2"}),
 )
 
-FAMILY = Family("timm_vit", "timm's ViT: AugReg, DeiT, DeiT-III, DINOv2, SigLIP", LAYOUTS, "cls", surroundings)
+FAMILY = Family(
+    "timm_vit", "timm's ViT: AugReg, DeiT, DeiT-III, DINOv2, SigLIP", LAYOUTS, "cls", surroundings, output="norm"
+)

@@ -52,4 +52,4 @@ def around(model: nn.Module, layers: tuple[str, ...], patches: int) -> Surroundi
     return Surroundings(patches + prefix if patches else 0, per_patch, once - prefix * per_patch)
 
 
-FAMILY = Family("vit", "ViT, DeiT", (LAYOUT,), "cls", surroundings)
+FAMILY = Family("vit", "ViT, DeiT", (LAYOUT,), "cls", surroundings, output="layernorm")
