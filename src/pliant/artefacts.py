@@ -133,7 +133,7 @@ def _empty_map(anatomy: Anatomy) -> OutputMap:
     """Return a map that does nothing, for weights to come."""
     assert anatomy.output is not None
     width = anatomy.output.width
-    return OutputMap(torch.zeros(width, width), torch.zeros(width), 1.0)
+    return OutputMap(torch.zeros(width, width), torch.zeros(width))
 
 
 def _built(folder: Path, manifest: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:

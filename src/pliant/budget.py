@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.anatomy import Anatomy, Site
-from pliant.cost import cost_of, map_cost, removed_parameters
+from pliant.cost import Cost, cost_of, removed_parameters
 from pliant.errors import BudgetError
 from pliant.ranking import Ranking
 
@@ -139,7 +139,7 @@ class Planner:
         """
         self.anatomy = anatomy
         self.alignment = alignment
-        self._mapped = ranking.output_maps is not None
+        self._maps = ranking.output_maps
         order = np.argsort(-ranking.scores.numpy(), kind="stable")
         sites = np.repeat(np.arange(len(anatomy.sites)), [site.units for site in anatomy.sites])
         self._sites: NDArray[np.int64] = sites[order].astype(np.int64)
@@ -190,14 +190,24 @@ class Planner:
         """
         tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
         running = self._running(budget.measure, tokens)
-        allowance = self._allowance(budget, tokens)
-        if running[-1] > allowance:
-            # Whatever is smaller than the full model is followed by an output map, where there is one.
-            allowance -= self._map_cost(budget.measure, tokens)
-        count = int(np.searchsorted(running, allowance, side="right")) - 1
+        count = int(np.searchsorted(running, self._allowance(budget, tokens), side="right")) - 1
+        while count >= 0 and not self._within(cut := self._first(count), budget):
+            # An output map takes the cut over the budget; the next smaller one has none.
+            count -= 1
         if count < 0:
             raise BudgetError(self._unreachable(budget))
-        return self._first(count)
+        return cut
+
+    def cost(self, cut: Cut, tokens: int | None = None) -> Cost:
+        """Return what a cut costs, with its output map where it has one; its MACs at `tokens` tokens."""
+        mapped = self._maps is not None and cut.widths in self._maps
+        return cost_of(self.anatomy, cut.widths, tokens, mapped=mapped)
+
+    def _within(self, cut: Cut, budget: Budget) -> bool:
+        if self._maps is None or cut.widths not in self._maps or budget.measure == "sparsity":
+            return True
+        cost = self.cost(cut, budget.tokens)
+        return (cost.parameters if budget.measure == "params" else cost.macs) <= budget.limit
 
     def _first(self, count: int) -> Cut:
         kept = np.bincount(self._sites[:count], minlength=len(self.anatomy.sites))
@@ -214,16 +224,9 @@ class Planner:
         nothing = (0,) * len(self.anatomy.sites)
         return math.floor(budget.limit) - self.anatomy.macs(tokens, nothing)
 
-    def _map_cost(self, measure: Measure, tokens: int) -> int:
-        if measure == "sparsity" or not self._mapped:
-            return 0
-        cost = map_cost(self.anatomy, tokens)
-        return cost.parameters if measure == "params" else cost.macs
-
     def _unreachable(self, budget: Budget) -> str:
-        least = self._first(0).widths
-        cost = cost_of(self.anatomy, least, budget.tokens, mapped=self._mapped)
-        removed = removed_parameters(self.anatomy, least)
+        least = self._first(0)
+        cost, removed = self.cost(least, budget.tokens), removed_parameters(self.anatomy, least.widths)
         floor = {
             "sparsity": f"sparsity {_sparsity_within(removed, self.anatomy.prunable_parameters)}",
             "params": f"{cost.parameters} params",

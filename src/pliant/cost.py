@@ -35,12 +35,12 @@ def cost_of(anatomy: Anatomy, widths: tuple[int, ...], tokens: int | None = None
         anatomy: The model's anatomy.
         widths: Units kept at each site.
         tokens: Input length for the MACs; by default the anatomy's native one.
-        mapped: Whether an output map follows every cut but the full model.
+        mapped: Whether an output map follows it.
     """
     length = anatomy.native_tokens if tokens is None else tokens
     removed = removed_parameters(anatomy, widths)
     others = sum(site.other_parameters(width) for site, width in zip(anatomy.sites, widths, strict=True))
-    follows = map_cost(anatomy, length) if mapped and removed else MapCost(0, 0)
+    follows = _map_cost(anatomy, length) if mapped else _MapCost(0, 0)
     return Cost(
         sparsity=removed / anatomy.prunable_parameters,
         parameters=anatomy.total_parameters - removed + others + follows.parameters,
@@ -49,15 +49,14 @@ def cost_of(anatomy: Anatomy, widths: tuple[int, ...], tokens: int | None = None
     )
 
 
-class MapCost(NamedTuple):
+class _MapCost(NamedTuple):
     """What an output map adds to a cut."""
 
     parameters: int
     macs: int
 
 
-def map_cost(anatomy: Anatomy, tokens: int) -> MapCost:
-    """Return what an output map adds to a cut, its MACs for an input of `tokens` tokens."""
+def _map_cost(anatomy: Anatomy, tokens: int) -> _MapCost:
     assert anatomy.output is not None
     width = anatomy.output.width
-    return MapCost(width * (width + 1), tokens * width * width)
+    return _MapCost(width * (width + 1), tokens * width * width)

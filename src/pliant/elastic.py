@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ from torch import Tensor, nn
 from pliant import artefacts
 from pliant.batches import device_of
 from pliant.budget import Alignment, Budget, Cut, Planner
-from pliant.cost import Cost, cost_of
+from pliant.cost import Cost
 from pliant.errors import BudgetError, InputError
 from pliant.families import describe
-from pliant.ranking import Ranking
+from pliant.output_maps import OutputMap, OutputMaps
+from pliant.ranking import Ranking, check_output_maps
 from pliant.rest_bias import RestBias
 from pliant.surgery import picked_heads, reorder_, reordered, standalone, view
 
@@ -59,21 +61,32 @@ class Elastic:
         """The ranking, in the order that the units had before."""
         self.model = model.eval()
         """The full model."""
-        default = Alignment(neurons=8 if device_of(model).type == "cpu" else 64)
-        self._planner = Planner(self.anatomy, ranking, alignment or default)
+        self.alignment = alignment or self._usual_alignment()
+        """The multiples that widths snap to."""
+        self._planner = Planner(self.anatomy, ranking, self.alignment)
         self._orders = [
             torch.argsort(ranking.scores[units], descending=True, stable=True) for _, units in self.anatomy.slices()
         ]
         reorder_(model, self.anatomy, self._orders)
-        self._output_maps = ranking.output_maps and ranking.output_maps.to(self._output_weight())
+        self._output_maps = self._placed_maps()
         self._rest_biases = [self._rest_bias(index) for index in range(len(self.anatomy.sites))]
         self._asked: dict[tuple[float | None, ...], Cut] = {}
         self._views: OrderedDict[Cut, nn.Module] = OrderedDict()
         self._lock = threading.Lock()
 
-    def _output_weight(self) -> Tensor:
-        assert self.anatomy.output is not None
-        return self.model.get_submodule(self.anatomy.output.module).get_parameter("weight").detach()
+    def _usual_alignment(self) -> Alignment:
+        """Return the alignment that the ranking's output maps were fitted with, or what suits the device."""
+        if (maps := self.ranking.output_maps) is not None:
+            neurons, heads = maps.alignment.tolist()
+            return Alignment(neurons, heads)
+        return Alignment(neurons=8 if device_of(self.model).type == "cpu" else 64)
+
+    def _placed_maps(self) -> OutputMaps | None:
+        """Return the ranking's output maps on the model's device and in its precision."""
+        if self.ranking.output_maps is None or self.anatomy.output is None:
+            return None
+        norm = self.model.get_submodule(self.anatomy.output.module)
+        return self.ranking.output_maps.to(norm.get_parameter("weight").detach())
 
     def _rest_bias(self, index: int) -> RestBias:
         site = self.anatomy.sites[index]
@@ -127,7 +140,7 @@ class Elastic:
             if cut in self._views:
                 self._views.move_to_end(cut)
                 return self._views[cut]
-        made = self._make_view(cut)
+        made = self._make_view(cut, self._output_maps and self._output_maps.of(cut.widths))
         with self._lock:
             made = self._views.setdefault(cut, made)
             if len(self._views) > _LIVE_VIEWS:
@@ -144,13 +157,11 @@ class Elastic:
         self._lock = threading.Lock()
 
     @torch.inference_mode(False)  # a cached view outlives the block in which it was first asked for
-    def _make_view(self, cut: Cut) -> nn.Module:
+    def _make_view(self, cut: Cut, output_map: OutputMap | None) -> nn.Module:
         units = [site.units for site in self.anatomy.sites]
         if not self.anatomy.allows(cut.widths):
             raise BudgetError(f"{cut} doesn't fit this model, whose sites have {units} units. Get one from plan().")
         biases = [table.at(width) for table, width in zip(self._rest_biases, cut.widths, strict=True)]
-        removed = self.cost(cut).sparsity
-        output_map = self._output_maps.at(removed) if self._output_maps and removed else None
         return view(self.model, self.anatomy, cut.widths, biases, output_map)
 
     def cut(
@@ -172,7 +183,8 @@ class Elastic:
         Raises:
             BudgetError: Not exactly one budget is given, or no cut can meet it.
         """
-        return standalone(self._make_view(self.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens)))
+        cut = self.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens)
+        return standalone(self._make_view(cut, self._output_maps and self._output_maps.of(cut.widths)))
 
     def plan(
         self,
@@ -197,7 +209,24 @@ class Elastic:
 
     def cost(self, cut: Cut, tokens: int | None = None) -> Cost:
         """Return what a cut costs, its MACs at `tokens` tokens (by default the model's native length)."""
-        return cost_of(self.anatomy, cut.widths, tokens, mapped=self._output_maps is not None)
+        return self._planner.cost(cut, tokens)
+
+    def use_output_maps_(self, maps: OutputMaps | None) -> None:
+        """Let these output maps, or none, follow cuts from now on; views that were handed out before stay as they are.
+
+        Args:
+            maps: The maps, as `pliant.compensation.fit_output_maps` makes them.
+
+        Raises:
+            ArtefactError: They belong to another model.
+        """
+        check_output_maps(maps, self.anatomy)
+        self.ranking = replace(self.ranking, output_maps=maps)
+        self._output_maps = self._placed_maps()
+        self._planner = Planner(self.anatomy, self.ranking, self.alignment)
+        with self._lock:
+            self._views.clear()
+            self._asked.clear()
 
     def save(self, directory: str | Path) -> None:
         """Write an elastic directory: the full model as a stock checkpoint, in its first order, and the ranking.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from pliant.anatomy import Anatomy, Site
 from pliant.errors import ArtefactError, InputError
 from pliant.files import replacing
-from pliant.output_maps import OutputMaps
+from pliant.output_maps import FIELDS, OutputMaps
 
 FORMAT = 3
 """Version of the file format that `Ranking.save` writes; 1 had no sample of weights, 1 and 2 no output maps."""
@@ -78,14 +78,13 @@ class Ranking:
         """Raise `ArtefactError` unless this ranking was made for `model`."""
         widths = tuple(site.units * site.width for site in anatomy.sites)
         fits = len(self.scores) == anatomy.units and tuple(len(rest) for rest in self.rest) == widths
-        if self.output_maps is not None:
-            fits = fits and anatomy.output is not None and anatomy.output.width == self.output_maps.width
         if not fits or not (fingerprint(model, anatomy) == self.fingerprint or self._knows(model, anatomy)):
             raise ArtefactError(
                 f"This ranking ({len(self.scores)} units, {self.fingerprint[:12]}) was made for another model than "
                 f"this {type(model).__name__} ({anatomy.units} units, {fingerprint(model, anatomy)[:12]}), or the "
                 "model was changed or already taken over by an Elastic. Load the model afresh, or rank this one."
             )
+        check_output_maps(self.output_maps, anatomy)
 
     def _knows(self, model: nn.Module, anatomy: Anatomy) -> bool:
         """Say whether `model` has the sampled weights in another precision."""
@@ -105,8 +104,8 @@ class Ranking:
         tensors |= {f"rest.{index}": rest.contiguous() for index, rest in enumerate(self.rest)}
         tensors |= {f"sample.{index}": sample.contiguous() for index, sample in enumerate(self.sample)}
         if self.output_maps is not None:
-            maps = vars(self.output_maps)
-            tensors |= {f"{_MAPS}.{name}": tensor.contiguous() for name, tensor in maps.items()}
+            maps = self.output_maps
+            tensors |= {f"{_MAPS}.{name}": getattr(maps, name).contiguous() for name in FIELDS}
         about = {"format": FORMAT, "rest_kind": self.rest_kind, "fingerprint": self.fingerprint}
         about |= {"provenance": dict(self.provenance)}
         header = json.dumps(about, sort_keys=True)
@@ -153,7 +152,19 @@ def _numbered(tensors: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
 def _output_maps(tensors: Mapping[str, Tensor]) -> OutputMaps | None:
     if f"{_MAPS}.weights" not in tensors:
         return None
-    return OutputMaps(*(tensors[f"{_MAPS}.{name}"] for name in ("sparsities", "weights", "biases")))
+    return OutputMaps(*(tensors[f"{_MAPS}.{name}"] for name in FIELDS))
+
+
+def check_output_maps(maps: OutputMaps | None, anatomy: Anatomy) -> None:
+    """Raise `ArtefactError` unless a model of that anatomy can have these maps, or there are none."""
+    if maps is None:
+        return
+    has_place = anatomy.output is not None and anatomy.output.width == maps.width
+    if not has_place or not all(anatomy.allows(widths) for widths in maps.places):
+        raise ArtefactError(
+            f"These output maps, of width {maps.width} for cuts of {maps.widths.shape[1]} sites, were made for another "
+            f"model than this one of family {anatomy.family}. Fit them again by pliant.compensation.fit_output_maps."
+        )
 
 
 def _read_header(path: str | Path, metadata: Mapping[str, str]) -> dict[str, Any]:

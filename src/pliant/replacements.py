@@ -85,7 +85,7 @@ class PicksHeads(nn.Module):
 
 
 class Mapped(nn.Module):
-    """A norm whose output y becomes y + gain · (W y + b)."""
+    """A norm whose output y becomes y + W y + b."""
 
     def __init__(self, norm: nn.Module, output_map: OutputMap) -> None:
         """Put a map behind a norm, and share its weights.
@@ -97,20 +97,14 @@ class Mapped(nn.Module):
         super().__init__()
         self.norm = norm
         self.map = nn.Linear(*output_map.weight.shape, device="meta")
-        self.map.weight = nn.Parameter(output_map.weight, requires_grad=False)
-        self.map.bias = nn.Parameter(output_map.bias, requires_grad=False)
-        self.gain = output_map.gain
+        learns = any(parameter.requires_grad for parameter in norm.parameters())
+        self.map.weight = nn.Parameter(output_map.weight, learns)
+        self.map.bias = nn.Parameter(output_map.bias, learns)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the mapped outputs `[..., width]`."""
         outputs = self.norm(inputs)
-        return torch.add(outputs, self.map(outputs), alpha=self.gain)
-
-    def fold_gain_(self) -> None:
-        """Give the map weights of its own that hold its gain."""
-        for parameter in self.map.parameters():
-            parameter.data = parameter.data * self.gain
-        self.gain = 1.0
+        return outputs + self.map(outputs)
 
 
 class Constant(nn.Module):

@@ -197,8 +197,6 @@ def standalone(model: nn.Module) -> nn.Module:
             own.set_submodule(path, module.linear())
         if isinstance(module, PicksHeads):
             module.heads = module.heads.clone()
-        if isinstance(module, Mapped):
-            module.fold_gain_()
     for parameter in own.parameters():
         parameter.data = parameter.data.contiguous()
     return own

@@ -37,13 +37,6 @@ def rank(
     objective: Annotated[str | None, typer.Option(help="What to keep: pooled, tokens or pooled+tokens.")] = None,
     ranker: Annotated[str, typer.Option(help=", ".join(RANKERS))] = "soft-mask",
     rest: Annotated[str, typer.Option(help="What stands in for removed units: mean or zero.")] = "mean",
-    output_map: Annotated[
-        bool | None,
-        typer.Option(
-            "--output-map/--no-output-map",
-            help="Let a linear map correct the outputs of cuts: by default where one embedding is pooled from tokens.",
-        ),
-    ] = None,
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "default",
     steps: Annotated[int | None, typer.Option(help="Steps of the search, in place of the preset's.")] = None,
     inputs: Annotated[int, typer.Option(help="At most so many inputs, drawn at random.")] = CalibrationData.inputs,
@@ -80,7 +73,6 @@ def rank(
             preset=preset,
             steps=steps,
             settings=_settings(preset, checkpointing),
-            output_map=output_map,
             checkpoint=unfinished / _SEARCH,
             resume=resume,
             watch=_watch(report, steps or PRESETS.get(preset, PRESETS["default"]).steps),
@@ -178,11 +170,7 @@ def _objective(name: str | None) -> str | None:
 
 
 def _watch(report: Report, steps: int) -> Watch:
-    def watch(done: int, loss: float) -> None:
-        after = "; fitting what corrects outputs" if done == steps else ""
-        report(f"step {done} of {steps}, loss {loss:.4f}{after}", done / steps)
-
-    return watch
+    return lambda done, loss: report(f"step {done} of {steps}, loss {loss:.4f}", done / steps)
 
 
 def _with_origin(ranking: Ranking, checkpoint: Checkpoint, source: CalibrationData, objective: str | None) -> Ranking:

@@ -50,10 +50,6 @@ class Stream:
         """Yield the batches that aren't held out, over and over, beginning with number `first`."""
         return islice(self._endless(), first, None)
 
-    def once(self) -> Iterator[Batch]:
-        """Yield each batch that isn't held out once."""
-        return self._one_pass()
-
     def _endless(self) -> Iterator[Batch]:
         while True:
             empty = True

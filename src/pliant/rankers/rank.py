@@ -16,7 +16,7 @@ from pliant.errors import InputError
 from pliant.families import describe
 from pliant.gates import frozen
 from pliant.objectives import Objective, objective_of
-from pliant.rankers import fisher, magnitude, output_ridge, random, taylor
+from pliant.rankers import fisher, magnitude, random, taylor
 from pliant.rankers.calibration import Calibration, Stream, observed, rest_values, unit_costs
 from pliant.rankers.snapshot import Snapshot
 from pliant.rankers.soft_mask import Found, Search, SoftMask, Watch
@@ -51,7 +51,6 @@ def rank(
     preset: str = "default",
     steps: int | None = None,
     settings: SoftMask | None = None,
-    output_map: bool | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
     watch: Watch | None = None,
@@ -74,9 +73,6 @@ def rank(
         preset: `default`, or `fast` for a rougher ranking in a third of the time.
         steps: Steps of the search, in place of the preset's.
         settings: All settings of the search, in place of the preset's.
-        output_map: Whether a linear map, fitted without labels, corrects the outputs of cuts; it adds width × (width
-            + 1) parameters to them. By default it does where the objective is one embedding that is pooled from
-            tokens by `cls`, `mean` or `last`, and `rest` is `mean`.
         checkpoint: File to keep the state of the search in.
         resume: Go on from `checkpoint`, if it is there.
         watch: Called after every step with the number of steps done and the loss.
@@ -99,9 +95,6 @@ def rank(
     goal = objective_of(objective or anatomy.objective, pooling or anatomy.pooling)
     stream = Stream(batches)
     device = device_of(model)
-    if output_map:
-        output_ridge.check(anatomy.output, goal)
-    mapped = output_ridge.usual(anatomy.output, goal, rest) if output_map is None else output_map
     about: dict[str, Any] = {"ranker": ranker, "objective": goal.name, "rest": rest, "seed": seed}
     about |= {"pooling": pooling or anatomy.pooling, "dtype": precision_of(model)}
     if ranker == "soft-mask":
@@ -126,10 +119,9 @@ def rank(
             scores, values, about = found.scores, found.rest, about | _story(found)
         else:
             scores = SCORERS[ranker](calibration)
-        maps = output_ridge.fit(calibration, scores, values) if mapped else None
-    about |= {"torch": torch.__version__, "family": anatomy.family, "output_map": maps is not None}
+    about |= {"torch": torch.__version__, "family": anatomy.family}
     on_cpu = tuple(value.cpu() for value in values)
-    return Ranking(_scaled(scores), on_cpu, rest, mark, about, sampled(model, anatomy), maps)
+    return Ranking(_scaled(scores), on_cpu, rest, mark, about, sampled(model, anatomy))
 
 
 def _whole(value: int, name: str) -> int:

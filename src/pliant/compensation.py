@@ -1,0 +1,209 @@
+"""How output maps are fitted: ridge regression from a cut's pooled outputs to the full model's, without labels."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+
+import torch
+from torch import Tensor, nn
+
+from pliant.anatomy import Anatomy
+from pliant.batches import Batch, device_of, forward, size, to_device
+from pliant.budget import Cut
+from pliant.elastic import Elastic
+from pliant.errors import InputError
+from pliant.output_maps import OutputMaps
+from pliant.pooling import pool
+from pliant.ranking import Ranking
+
+LADDER = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+"""The sparsities whose cuts get a map unless others are asked for."""
+
+POOLINGS = ("cls", "mean", "last")
+"""The poolings that a map can be fitted to: each is linear in the tokens, so that the map can act on every token."""
+
+RIDGE = 0.3
+"""What holds a map back: the penalty on its weights' squares, as a share of the embeddings' mean square."""
+
+_HELD_OUT = 8
+
+Watch = Callable[[int], None]
+"""Called after every batch with the number of inputs seen."""
+
+
+def suit(ranking: Ranking, anatomy: Anatomy) -> bool:
+    """Say whether a ranking's cuts get output maps by default: if they keep one embedding, pooled from tokens.
+
+    Not where rest values are zero, as nothing is compensated there.
+    """
+    pooling, objective = (ranking.provenance.get(name) for name in ("pooling", "objective"))
+    pooled = pooling in POOLINGS and objective == f"distillation of {pooling}"
+    return anatomy.output is not None and ranking.rest_kind == "mean" and pooled
+
+
+def fit_output_maps(
+    elastic: Elastic,
+    batches: Iterable[Batch],
+    *,
+    sparsities: Sequence[float] = LADDER,
+    pooling: str | None = None,
+    inputs: int = 4096,
+    watch: Watch | None = None,
+) -> None:
+    """Fit a linear map to the outputs of some cuts, in place of the maps that the elastic model has.
+
+    Each map brings its cut's embeddings nearer to the full model's and adds width × (width + 1) parameters to it. No
+    weight changes, and the cuts between stay as they are. Nothing else may use the model meanwhile.
+
+    With x the pooled output of a cut and t the full model's, both divided by the length of t, a map minimises
+    Σ ‖x + W x + b / ‖t‖ − t‖² + λ ‖W‖². The first quarter of the batches, at most 8, is held out: a map that doesn't
+    lower their error is left at zero.
+
+    Args:
+        elastic: The elastic model.
+        batches: Calibration inputs, without labels, as for `pliant.rank`.
+        sparsities: The sizes that get a map.
+        pooling: `cls`, `mean` or `last`; by default what the ranking was made for.
+        inputs: At most about so many inputs, each seen once; those held out aren't counted.
+        watch: Called after every batch with the number of inputs seen.
+
+    Raises:
+        InputError: The model has no place for a map, the pooling isn't one of these, no size is asked for, there are
+            fewer than two batches, or the outputs aren't finite.
+        BudgetError: No cut can have one of the sparsities.
+
+    Example:
+        >>> import pliant, torch
+        >>> from pliant.compensation import fit_output_maps
+        >>> from transformers import BertConfig, BertModel
+        >>> model = BertModel(BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        ...                              intermediate_size=64, vocab_size=100)).eval()
+        >>> batches = [{"input_ids": torch.randint(0, 100, (4, 9))} for _ in range(40)]
+        >>> elastic = pliant.Elastic(model, pliant.rank(model, batches, steps=2))
+        >>> fit_output_maps(elastic, batches, sparsities=(0.3, 0.5))
+        >>> elastic.ranking.output_maps.weights.shape
+        torch.Size([2, 32, 32])
+    """
+    before, anatomy = elastic.ranking.output_maps, elastic.anatomy
+    wanted = pooling or elastic.ranking.provenance.get("pooling") or anatomy.pooling
+    _check(elastic, wanted, inputs)
+    elastic.use_output_maps_(None)
+    found = before
+    try:
+        cuts = list(dict.fromkeys(elastic.plan(sparsity=sparsity) for sparsity in sparsities if sparsity))
+        if not cuts:
+            raise InputError(f"sparsities={sparsities!r:.60} names no cut. Pass some, such as {LADDER}.")
+        maps = torch.stack(_fitted(elastic, cuts, batches, wanted, inputs, watch)).float().cpu()
+        found = OutputMaps(
+            widths=torch.tensor([cut.widths for cut in cuts]),
+            weights=maps[:, :-1].transpose(1, 2).contiguous(),
+            biases=maps[:, -1].contiguous(),
+            alignment=torch.tensor([elastic.alignment.neurons, elastic.alignment.heads]),
+        )
+    finally:
+        elastic.use_output_maps_(found)
+
+
+def _check(elastic: Elastic, pooling: str, inputs: int) -> None:
+    if elastic.anatomy.output is None:
+        raise InputError(f"This {type(elastic.model).__name__} has no place for an output map. Use it without.")
+    if pooling not in POOLINGS:
+        raise InputError(
+            f"An output map can't be fitted to the pooling {pooling!r}. Allowed: {', '.join(POOLINGS)}, which are "
+            "linear in the tokens."
+        )
+    if inputs < 1:
+        raise InputError(f"inputs={inputs} is too few: at least 1.")
+
+
+def _fitted(
+    elastic: Elastic, cuts: Sequence[Cut], batches: Iterable[Batch], pooling: str, inputs: int, watch: Watch | None
+) -> list[Tensor]:
+    """Return for each cut W and b, transposed and one below the other, float64 `[width + 1, width]`."""
+    assert elastic.anatomy.output is not None
+    width, device = elastic.anatomy.output.width, device_of(elastic.model)
+    held_out, training = _parted(batches)
+    judges, sums = ([_Sums(width, device) for _ in cuts] for _ in range(2))
+    with torch.no_grad(), _pooled_outputs(elastic, pooling) as pooled:
+
+        def look(batch: Batch, totals: list[_Sums]) -> None:
+            placed = to_device(batch, device)
+            target = pooled(elastic.model, placed)
+            for cut, total in zip(cuts, totals, strict=True):
+                total.add_(pooled(elastic.view(cut), placed), target)
+
+        for batch in held_out:
+            look(batch, judges)
+        seen = 0
+        for batch in training:
+            look(batch, sums)
+            seen += size(batch)
+            if watch is not None:
+                watch(seen)
+            if seen >= inputs:
+                break
+    return [_kept(total.solved(), judge) for total, judge in zip(sums, judges, strict=True)]
+
+
+def _parted(batches: Iterable[Batch]) -> tuple[list[Batch], Iterator[Batch]]:
+    """Return the batches to judge by, and the others."""
+    stream = iter(batches)
+    head = list(islice(stream, 4 * _HELD_OUT))
+    if len(head) < 2:
+        raise InputError(f"{len(head)} batches are too few: at least 2 are needed, 1 is held out.")
+    count = max(1, len(head) // 4)
+    return head[:count], chain(head[count:], stream)
+
+
+@contextmanager
+def _pooled_outputs(elastic: Elastic, pooling: str) -> Iterator[Callable[[nn.Module, Batch], Tensor]]:
+    """Yield what runs a model on a batch and returns its pooled token outputs, float64 `[batch, width]`.
+
+    They are taken where a map will follow, whatever the model makes of them afterwards.
+    """
+    assert elastic.anatomy.output is not None
+    seen: list[Tensor] = []
+    # Views share it with the full model.
+    norm = elastic.model.get_submodule(elastic.anatomy.output.module)
+    handle = norm.register_forward_hook(lambda _module, _inputs, tokens: seen.append(tokens))
+
+    def pooled(model: nn.Module, batch: Batch) -> Tensor:
+        seen.clear()
+        forward(model, batch)
+        return pool(seen[-1], batch, pooling).double()
+
+    try:
+        yield pooled
+    finally:
+        handle.remove()
+
+
+class _Sums:
+    """What a ridge regression needs of all inputs: second moments of its features and of the errors to correct."""
+
+    def __init__(self, width: int, device: torch.device) -> None:
+        self.features = torch.zeros(width + 1, width + 1, dtype=torch.float64, device=device)
+        self.errors = torch.zeros(width + 1, width, dtype=torch.float64, device=device)
+
+    def add_(self, slim: Tensor, full: Tensor) -> None:
+        """Count the pooled outputs of a cut and of the full model, float64 `[batch, width]` both."""
+        length = full.norm(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
+        features = torch.cat([slim, torch.ones_like(length)], dim=1) / length
+        self.features += features.T @ features
+        self.errors += features.T @ ((full - slim) / length)
+
+    def solved(self) -> Tensor:
+        """Return W and b, transposed and one below the other, `[width + 1, width]`."""
+        penalty = torch.full_like(self.features.diagonal(), RIDGE * self.features.diagonal()[:-1].mean())
+        # Nothing but the data speaks about a constant.
+        penalty[-1] = 1e-9 * self.features[-1, -1]
+        return torch.linalg.solve(self.features + penalty.diag(), self.errors)
+
+    def gain(self, solution: Tensor) -> Tensor:
+        """Return by how much a map lowers the squared error on these inputs."""
+        return 2 * (solution * self.errors).sum() - (solution * (self.features @ solution)).sum()
+
+
+def _kept(solution: Tensor, judge: _Sums) -> Tensor:
+    """Return a solution, or one that does nothing if that is better on inputs that it wasn't fitted to."""
+    return solution if judge.gain(solution) > 0 else torch.zeros_like(solution)
