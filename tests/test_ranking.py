@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from contracts.models import SPECIMENS, by_name
+from contracts.planted import assert_same
 from contracts.specimen import Specimen
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -33,13 +34,6 @@ def made(**changes: Any) -> Ranking:
 def saved(tmp_path: Path) -> Path:
     made().save(tmp_path / "ranking.safetensors")
     return tmp_path / "ranking.safetensors"
-
-
-def assert_same(one: Ranking, other: Ranking) -> None:
-    assert torch.equal(one.scores, other.scores)
-    assert len(one.rest) == len(other.rest)
-    assert all(torch.equal(mine, theirs) for mine, theirs in zip(one.rest, other.rest, strict=True))
-    assert (one.rest_kind, one.fingerprint, one.provenance) == (other.rest_kind, other.fingerprint, other.provenance)
 
 
 def test_saved_and_loaded(saved: Path) -> None:

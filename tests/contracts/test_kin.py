@@ -1,16 +1,19 @@
-"""Models with the very layers of a specimen under other class names: enough to see that they are known."""
+"""Models that have the layers of a specimen under other class names; and that every layer has one or the other."""
 
 from typing import Any
 
 import pytest
 import torch
 from contracts.elastics import assert_equal_outputs, masks_of
-from contracts.models import by_name
+from contracts.models import SPECIMENS, by_name
 from contracts.specimen import Specimen, spread
 from contracts.test_costs import macs
+from contracts.timm_models import is_at_least
 from transformers import Gemma2Config, Gemma2Model, GemmaConfig, GemmaModel, MistralConfig, MistralModel
 
 from pliant.elastic import Elastic
+from pliant.families import FAMILIES
+from pliant.families.layout import Family, class_name
 from pliant.gates import gated
 from pliant.rankers.rank import rank
 
@@ -26,6 +29,15 @@ KIN = (
     Specimen("gemma", GemmaModel, GemmaConfig, _OPTIONS, "gemma", (), 0, True, groups=2),
     Specimen("gemma2", Gemma2Model, Gemma2Config, _OPTIONS, "gemma", (), 0, True, groups=2),
 )
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_every_layer_that_a_family_names_is_in_a_model_here(family: Family) -> None:
+    """A name that is misspelt, or that its library no longer has, would never be noticed."""
+    if family.name.startswith("timm") and not is_at_least(1, 0, 30):
+        pytest.skip("needs timm 1.0.30 for all of them")
+    models = [one.model(attention="eager") for one in (*SPECIMENS, *KIN) if one.family == family.name]
+    assert family.layers <= {class_name(module) for model in models for module in model.modules()}
 
 
 @pytest.mark.parametrize("kin", KIN, ids=lambda kin: kin.name)
