@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from contracts.models import SPECIMENS, by_name
+from contracts.models import by_name, specimens
 from contracts.planted import assert_same
 from contracts.specimen import Specimen
 from safetensors import safe_open
@@ -15,8 +15,6 @@ from pliant.errors import ArtefactError, InputError
 from pliant.families import describe
 from pliant.ranking import FORMAT, Ranking, checksum, fingerprint, sampled
 from pliant.surgery import reorder_
-
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
 def made(**changes: Any) -> Ranking:

@@ -16,7 +16,7 @@ from contracts.elastics import (
     tensors,
     unpacked,
 )
-from contracts.models import IMAGES, SPECIMENS, TEXT, by_name
+from contracts.models import IMAGES, TEXT, by_name, specimens
 from contracts.specimen import HEADS, Specimen, in_bfloat16
 
 from pliant.artefacts import load_cut, write_cut
@@ -31,7 +31,6 @@ from pliant.surgery import standalone
 SPARSITIES = (0.1, 0.35, 0.6, 0.75)
 ALIGNMENTS = (1, 8)
 
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 rests = pytest.mark.parametrize("rest", ["mean", "zero"])
 alignments = pytest.mark.parametrize("neurons", ALIGNMENTS)
 
