@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from contracts.elastics import assert_equal_outputs, masks_of
+from contracts.elastics import assert_equal_outputs, masked_outputs
 from contracts.models import SPECIMENS, by_name
 from contracts.specimen import Specimen, spread
 from contracts.test_costs import macs
@@ -14,7 +14,6 @@ from transformers import Gemma2Config, Gemma2Model, GemmaConfig, GemmaModel, Mis
 from pliant.elastic import Elastic
 from pliant.families import FAMILIES
 from pliant.families.layout import Family, class_name
-from pliant.gates import gated
 from pliant.rankers.rank import rank
 
 _OPTIONS: dict[str, Any] = {
@@ -52,9 +51,7 @@ def test_known_whole_and_cut(kin: Specimen) -> None:
     assert [site.units for site in whole.anatomy.sites if site.kind == "heads"] == [2, 2]
     assert_equal_outputs(whole.model(**batch), original)
     cut = whole.plan(sparsity=0.5)
-    with gated(model, whole.anatomy, ranking.rest) as gates:
-        gates.masks = masks_of(whole.anatomy, ranking, cut)
-        masked = model(**batch)
+    masked = masked_outputs(kin, model, ranking, cut, batch)
     assert_equal_outputs(whole.view(cut)(**batch), masked)
     assert_equal_outputs(whole.cut(sparsity=0.5)(**batch), masked)
     tokens = batch["input_ids"].shape[1]
