@@ -148,7 +148,7 @@ def families() -> str:
             for sublayer, parts in (("attention", heads), ("MLP", neurons))
             if any(part.sublayer for part in parts)
         ]
-        notes = dict.fromkeys(layout.note for layout in family.layouts if layout.note)
+        notes = dict.fromkeys(note for layout in family.layouts for note in layout.notes)
         cut = [" and ".join(units), " and ".join(whole) or "–"]
         rows.append([family.name, family.members, *cut, family.pooling, " ".join(notes)])
     return _rows(["family", "models", "units", "can go as a whole", "pooling", "worth knowing"], rows)

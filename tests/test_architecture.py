@@ -140,6 +140,29 @@ def test_a_typed_signature_passes() -> None:
     assert broken(architecture.signatures_are_typed, {"a.py": "def f(self, x: int, **y: str) -> None: ..."}) == ""
 
 
+def test_a_result_of_three_things_without_names_is_caught() -> None:
+    assert "f returns 3 things" in broken(
+        architecture.results_are_named, {"a.py": "def f() -> tuple[int, str, int]: 0"}
+    )
+    for result in ("tuple[int, str]", "tuple[int, ...]", "dict[str, tuple[int, int, int]]"):
+        assert broken(architecture.results_are_named, {"a.py": f"def f() -> {result}: ..."}) == ""
+    assert broken(architecture.results_are_named, {"a.py": "def backward(x) -> tuple[int, int, None]: ..."}) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hasattr(model, 'pooler')", "isinstance(model, BertModel)", "isinstance(model, (A, transformers.ViTModel))"],
+)
+def test_a_question_for_the_kind_of_model_is_caught(text: str) -> None:
+    assert "for a family to ask" in broken(architecture.differences_stay_in_families, {"surgery.py": f"x = {text}"})
+    assert broken(architecture.differences_stay_in_families, {"families/bert.py": f"x = {text}"}) == ""
+
+
+def test_a_question_for_the_library_passes() -> None:
+    sources = {"artefacts.py": "isinstance(model, PreTrainedModel), isinstance(model, nn.Module)"}
+    assert broken(architecture.differences_stay_in_families, sources) == ""
+
+
 def test_too_many_public_names_are_caught() -> None:
     names = [f"n{i}" for i in range(13)]
     assert "13 public names" in broken(architecture.public_names_are_few, {"__init__.py": f"__all__ = {names}"})

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 import torch
 from contracts.elastics import ranked
-from contracts.models import SPECIMENS, by_name
+from contracts.models import by_name, specimens
 from contracts.specimen import Specimen, output_of
 from torch import Tensor, nn
 
@@ -12,8 +12,6 @@ from pliant.batches import forward
 from pliant.errors import UnsupportedModelError
 from pliant.families import describe
 from pliant.gates import Gates, consumer_hooks, frozen, gated
-
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
 class Stopped(Exception):

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import torch
 from contracts.elastics import ranked
-from contracts.models import SPECIMENS, by_name
+from contracts.models import by_name, specimens
+from contracts.planted import assert_same
 from contracts.specimen import Specimen
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -13,11 +14,9 @@ from transformers import BertConfig, BertModel
 
 from pliant.errors import ArtefactError, InputError
 from pliant.families import describe
-from pliant.output_maps import OutputMaps
+from pliant.output_maps import FIELDS, OutputMaps
 from pliant.ranking import FORMAT, Ranking, checksum, fingerprint, sampled
 from pliant.surgery import reorder_
-
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
 def made(**changes: Any) -> Ranking:
@@ -37,13 +36,6 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "ranking.safetensors"
 
 
-def assert_same(one: Ranking, other: Ranking) -> None:
-    assert torch.equal(one.scores, other.scores)
-    assert len(one.rest) == len(other.rest)
-    assert all(torch.equal(mine, theirs) for mine, theirs in zip(one.rest, other.rest, strict=True))
-    assert (one.rest_kind, one.fingerprint, one.provenance) == (other.rest_kind, other.fingerprint, other.provenance)
-
-
 def test_saved_and_loaded(saved: Path) -> None:
     assert_same(Ranking.load(saved), made())
     assert_same(Ranking.load(str(saved)), made())
@@ -56,8 +48,8 @@ def test_many_sites_keep_their_order(tmp_path: Path) -> None:
 
 
 def maps_of(width: int) -> OutputMaps:
-    sparsities = torch.tensor([0.25, 0.5], dtype=torch.float64)
-    return OutputMaps(sparsities, torch.rand(2, width, width), torch.rand(2, width))
+    widths = torch.tensor([[4, 16, 4, 16], [2, 8, 2, 8]])
+    return OutputMaps(widths, torch.rand(2, width, width), torch.rand(2, width), torch.tensor([8, 1]))
 
 
 def test_output_maps_are_saved(tmp_path: Path) -> None:
@@ -65,7 +57,7 @@ def test_output_maps_are_saved(tmp_path: Path) -> None:
     made(output_maps=maps).save(tmp_path / "ranking")
     again = Ranking.load(tmp_path / "ranking").output_maps
     assert again is not None
-    assert all(torch.equal(tensor, vars(again)[name]) for name, tensor in vars(maps).items())
+    assert all(torch.equal(getattr(maps, name), getattr(again, name)) for name in FIELDS)
 
 
 def test_without_output_maps(saved: Path) -> None:

@@ -1,17 +1,14 @@
 import copy
 import pickle
 
-import pytest
 import torch
 from contracts.elastics import origin
-from contracts.models import SPECIMENS, by_name
+from contracts.models import SPECIMENS, by_name, specimens
 from contracts.specimen import Specimen, output_of
 from torch import Tensor
 
 from pliant.families import describe
 from pliant.surgery import entries, picked_heads, reorder_, reordered, slots, standalone, view
-
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
 def random_orders(specimen: Specimen) -> list[Tensor]:

@@ -24,9 +24,6 @@ VIT, EVA = by_name("timm-layer-scale"), by_name("timm-eva02")
 records = pytest.mark.skipif(not is_at_least(1, 0, 31), reason="older releases don't record a model's arguments")
 
 
-records = pytest.mark.skipif(not is_at_least(1, 0, 31), reason="older releases don't record a model's arguments")
-
-
 @pytest.fixture(params=["timm-layer-scale", "timm-eva02"])
 def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A checkpoint, the first of the two with a classifier."""

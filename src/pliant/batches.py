@@ -1,4 +1,4 @@
-"""Batches of model inputs: calling a model with one, its valid tokens, and reading a stream of them."""
+"""Batches of model inputs: calling a model with one, where it is, how many inputs it has, and which tokens are real."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -103,7 +103,7 @@ def open_checkpoint(name: str, dtype: str = "auto") -> Checkpoint:
         model = model if dtype == "auto" else model.to(getattr(torch, dtype))
         inputs = "image"
     else:
-        model = _load_model(directory, name, _manifest_class(directory), dtype)
+        model = _load_model(directory, name, manifest.get("class"), dtype)
         inputs = "image" if getattr(model, "main_input_name", "") == "pixel_values" else "text"
     conventions = conventions_of(directory)
     return Checkpoint(
@@ -232,7 +232,3 @@ def _check_complete(model: nn.Module, missing: set[str], mismatched: Collection[
         raise InputError(
             f"{name} has no weights for {absent[0]} and {len(absent) - 1} more. Is it another kind of checkpoint?"
         )
-
-
-def _manifest_class(directory: Path) -> str | None:
-    return read_json(directory / MANIFEST).get("class")

@@ -84,11 +84,11 @@ def fit_output_maps(
         >>> elastic.ranking.output_maps.weights.shape
         torch.Size([2, 32, 32])
     """
-    before, anatomy = elastic.ranking.output_maps, elastic.anatomy
-    wanted = pooling or elastic.ranking.provenance.get("pooling") or anatomy.pooling
+    before = elastic.ranking
+    found, story = before.output_maps, before.provenance.get("output_maps")
+    wanted = pooling or before.provenance.get("pooling") or elastic.anatomy.pooling
     _check(elastic, wanted, inputs)
     elastic.use_output_maps_(None)
-    found = before
     try:
         cuts = list(dict.fromkeys(elastic.plan(sparsity=sparsity) for sparsity in sparsities if sparsity))
         if not cuts:
@@ -100,8 +100,9 @@ def fit_output_maps(
             biases=maps[:, -1].contiguous(),
             alignment=torch.tensor([elastic.alignment.neurons, elastic.alignment.heads]),
         )
+        story = {"sparsities": list(sparsities), "pooling": wanted, "inputs": inputs, "ridge": RIDGE}
     finally:
-        elastic.use_output_maps_(found)
+        elastic.use_output_maps_(found, story)
 
 
 def _check(elastic: Elastic, pooling: str, inputs: int) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,26 +90,30 @@ def conventions_of(directory: Path) -> Conventions:
     """
     file = _pooling_file(directory)
     config = read_json(directory / file)
-    pooling, source, unknown = _pooling(directory, file, config)
+    found = _of_pooling(directory, file, config)
     prompts = _prompts(read_json(directory / "config_sentence_transformers.json"))
-    notes = [*_notes_of_pooling(config, pooling), *_notes_of_modules(directory), *_notes_of_card(directory, prompts)]
-    return Conventions(pooling, source, unknown, prompts, config.get("include_prompt") is not False, tuple(notes))
+    notes = (
+        *_notes_of_pooling(config, found.pooling),
+        *_notes_of_modules(directory),
+        *_notes_of_card(directory, prompts),
+    )
+    return replace(found, prompts=prompts, prompt_is_pooled=config.get("include_prompt") is not False, notes=notes)
 
 
-def _pooling(directory: Path, file: str, config: Mapping[str, Any]) -> tuple[str | None, str, str]:
-    """Return the pooling, what names it, and what that calls it where it isn't known."""
+def _of_pooling(directory: Path, file: str, config: Mapping[str, Any]) -> Conventions:
+    """Return the conventions as far as they are of the pooling."""
     own = read_json(directory / MANIFEST).get("pooling")
     if own is not None:
-        return own, MANIFEST, ""
+        return Conventions(own, MANIFEST)
     modes = _modes(config)
     if modes:
         known = _KNOWN.get(modes[0]) if len(modes) == 1 else None
-        return known, file, "" if known else " and ".join(modes)
+        return Conventions(known, file, "" if known else " and ".join(modes))
     card = _CARD_POOLING.search(_card_metadata(directory))
     if card is None:
-        return None, "", ""
+        return Conventions()
     known = card[1] if card[1] in POOLINGS else _KNOWN.get(card[1])
-    return known, "the model card", "" if known else card[1]
+    return Conventions(known, "the model card", "" if known else card[1])
 
 
 def _modes(config: Mapping[str, Any]) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -211,17 +212,19 @@ class Elastic:
         """Return what a cut costs, its MACs at `tokens` tokens (by default the model's native length)."""
         return self._planner.cost(cut, tokens)
 
-    def use_output_maps_(self, maps: OutputMaps | None) -> None:
+    def use_output_maps_(self, maps: OutputMaps | None, story: Mapping[str, Any] | None = None) -> None:
         """Let these output maps, or none, follow cuts from now on; views that were handed out before stay as they are.
 
         Args:
             maps: The maps, as `pliant.compensation.fit_output_maps` makes them.
+            story: How they were made, for the ranking's provenance.
 
         Raises:
             ArtefactError: They belong to another model.
         """
         check_output_maps(maps, self.anatomy)
-        self.ranking = replace(self.ranking, output_maps=maps)
+        provenance = {**self.ranking.provenance, "output_maps": story and dict(story)}
+        self.ranking = replace(self.ranking, output_maps=maps, provenance=provenance)
         self._output_maps = self._placed_maps()
         self._planner = Planner(self.anatomy, self.ranking, self.alignment)
         with self._lock:

@@ -1,11 +1,12 @@
 """Random anatomies and rankings without any model, for tests of planning."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from hypothesis import strategies as st
 
-from pliant.anatomy import Anatomy, Producer, Site
+from pliant.anatomy import Anatomy, Producer, Site, Sublayer
 from pliant.ranking import Ranking
 
 
@@ -32,6 +33,13 @@ def ranking_of(anatomy: Anatomy, scores: Sequence[float]) -> Ranking:
 
 
 @st.composite
+def variants(draw: st.DrawFn, site: Site) -> Site:
+    """The site as it is, or one that may be emptied, or whose consumer gains a bias when units leave."""
+    emptied = st.builds(Sublayer, st.just(site.name), st.just(1), st.integers(0, 50))
+    return replace(site, consumer_bias=draw(st.booleans()), sublayer=draw(st.none() | emptied))
+
+
+@st.composite
 def anatomies(draw: st.DrawFn) -> Anatomy:
     sites = []
     for index in range(draw(st.integers(1, 5))):
@@ -40,8 +48,10 @@ def anatomies(draw: st.DrawFn) -> Anatomy:
             sites.append(neurons(index, draw(st.integers(1, 40)), inputs, outputs, draw(st.integers(1, 2)), bias))
         else:
             sites.append(heads(index, draw(st.integers(1, 8)), draw(st.integers(1, 5)), inputs, outputs, bias))
+    sites = [draw(variants(site)) for site in sites]
+    held = sum(site.sublayer.others for site in sites if site.sublayer)
     others, per_token, fixed = (draw(st.integers(0, 1000)) for _ in range(3))
-    return anatomy_of(sites, others, per_token, fixed, draw(st.integers(1, 50)))
+    return anatomy_of(sites, others + held, per_token, fixed, draw(st.integers(1, 50)))
 
 
 @st.composite

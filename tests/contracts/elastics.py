@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from pliant.anatomy import Anatomy
 from pliant.budget import Alignment, Cut
 from pliant.elastic import Elastic
+from pliant.families import describe
+from pliant.gates import gated
 from pliant.rankers.rank import rank
 from pliant.ranking import Ranking, Rest
 
@@ -39,6 +41,14 @@ def masks_of(anatomy: Anatomy, ranking: Ranking, cut: Cut) -> Tensor:
         best = torch.argsort(ranking.scores[units], descending=True, stable=True)[:width]
         masks[units][best] = 1
     return masks
+
+
+def masked_outputs(specimen: Specimen, model: Any, ranking: Ranking, cut: Cut, batch: Any) -> Any:
+    """What the full model gives for a batch with the units masked that a cut removes."""
+    anatomy = describe(model)
+    with gated(model, anatomy, ranking.rest) as gates:
+        gates.masks = masks_of(anatomy, ranking, cut)
+        return specimen.call(model, batch)
 
 
 class Origin(NamedTuple):

@@ -1,5 +1,6 @@
 """Tiny random models, one for each layout that a family knows."""
 
+import pytest
 from contracts.specimen import HEADS, LAYERS, NEURONS, WIDTH, WORDS, PatchSpecimen, Specimen
 from contracts.timm_models import TIMM
 from transformers import (
@@ -224,6 +225,9 @@ SPECIMENS = (*TRANSFORMERS, *TIMM)
 
 TEXT = tuple(specimen for specimen in SPECIMENS if specimen.reads_text)
 IMAGES = tuple(specimen for specimen in SPECIMENS if not specimen.reads_text)
+
+specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+"""Runs a test on every one of them."""
 
 
 def by_name(name: str) -> Specimen:

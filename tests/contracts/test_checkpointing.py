@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from contracts.elastics import ranked
-from contracts.models import SPECIMENS, by_name
+from contracts.models import by_name, specimens
 from contracts.planted import QUICK, assert_same, planted
 from contracts.specimen import Specimen, spread
 from torch import Tensor, nn
@@ -18,8 +18,6 @@ from pliant.families import describe
 from pliant.gates import frozen, gated
 from pliant.rankers.rank import rank
 from pliant.rankers.soft_mask import SoftMask
-
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
 def gradients(

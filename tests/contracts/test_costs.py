@@ -4,7 +4,7 @@ import pytest
 import torch
 import transformers
 from contracts.elastics import elastic, origin, ranked
-from contracts.models import IMAGES, SPECIMENS, TEXT, by_name
+from contracts.models import IMAGES, TEXT, by_name, specimens
 from contracts.specimen import Specimen, sentences
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -18,8 +18,6 @@ from pliant.gates import frozen
 from pliant.surgery import slots
 
 SPARSITIES = (0.0, 0.1, 0.35, 0.6, 0.75)
-
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
 def parameters(model: nn.Module) -> int:

@@ -10,28 +10,26 @@ from contracts.elastics import (
     assert_equal_outputs,
     elastic,
     fresh_elastic,
-    masks_of,
+    masked_outputs,
     ranked,
     rest_biases,
     tensors,
     unpacked,
 )
-from contracts.models import IMAGES, SPECIMENS, TEXT, by_name
+from contracts.models import IMAGES, TEXT, by_name, specimens
 from contracts.specimen import HEADS, Specimen, in_bfloat16
 
 from pliant.artefacts import load_cut, write_cut
 from pliant.budget import Cut
 from pliant.checkpoint import Checkpoint
-from pliant.elastic import load
+from pliant.elastic import Elastic, load
 from pliant.families import describe
-from pliant.gates import gated
 from pliant.ranking import Rest
 from pliant.surgery import standalone
 
 SPARSITIES = (0.1, 0.35, 0.6, 0.75)
 ALIGNMENTS = (1, 8)
 
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 rests = pytest.mark.parametrize("rest", ["mean", "zero"])
 alignments = pytest.mark.parametrize("neurons", ALIGNMENTS)
 
@@ -75,12 +73,10 @@ def test_the_full_budget_is_the_original(specimen: Specimen, rest: Rest, neurons
 @alignments
 def test_masked_is_view_is_cut(specimen: Specimen, rest: Rest, neurons: int) -> None:
     model, batch = specimen.model(), specimen.batch(seed=7)
-    whole, ranking, anatomy = elastic(specimen.name, rest, neurons), ranked(specimen.name, rest), describe(model)
+    whole, ranking = elastic(specimen.name, rest, neurons), ranked(specimen.name, rest)
     outputs = []
     for sparsity in SPARSITIES:
-        with gated(model, anatomy, ranking.rest) as gates:
-            gates.masks = masks_of(anatomy, ranking, whole.plan(sparsity=sparsity))
-            masked = specimen.call(model, batch)
+        masked = masked_outputs(specimen, model, ranking, whole.plan(sparsity=sparsity), batch)
         assert_equal_outputs(specimen.call(whole.at(sparsity=sparsity), batch), masked)
         assert_equal_outputs(specimen.call(whole.cut(sparsity=sparsity), batch), masked)
         outputs.append(next(iter(masked.values())))
@@ -150,9 +146,7 @@ def test_an_emptied_site_is_its_constant(specimen: Specimen, rest: Rest) -> None
     units = [site.units for site in anatomy.sites]
     for emptied in (site for site in anatomy.sites if site.sublayer):
         cut = Cut(tuple(0 if site is emptied else width for site, width in zip(anatomy.sites, units, strict=True)))
-        with gated(model, anatomy, ranking.rest) as gates:
-            gates.masks = masks_of(anatomy, ranking, cut)
-            masked = specimen.call(model, batch)
+        masked = masked_outputs(specimen, model, ranking, cut, batch)
         view = whole.view(cut)
         assert_equal_outputs(specimen.call(view, batch), masked)
         assert sum(parameter.numel() for parameter in view.parameters()) == whole.cost(cut).parameters
@@ -165,9 +159,7 @@ def test_images_of_every_size(specimen: Specimen) -> None:
     for size in specimen.sizes:
         for count in (1, 2):
             batch = specimen.images(size, count=count)
-            with gated(model, whole.anatomy, ranking.rest) as gates:
-                gates.masks = masks_of(whole.anatomy, ranking, whole.plan(sparsity=0.5))
-                masked = specimen.call(model, batch)
+            masked = masked_outputs(specimen, model, ranking, whole.plan(sparsity=0.5), batch)
             assert_equal_outputs(specimen.call(whole.at(sparsity=0.5), batch), masked)
 
 
@@ -178,9 +170,7 @@ def test_texts_of_every_length(specimen: Specimen, length: int) -> None:
     generator = torch.Generator().manual_seed(length)
     text = torch.randint(2, 60, (length,), generator=generator)
     batch = specimen.padded([text])
-    with gated(model, whole.anatomy, ranking.rest) as gates:
-        gates.masks = masks_of(whole.anatomy, ranking, whole.plan(sparsity=0.5))
-        masked = specimen.call(model, batch)
+    masked = masked_outputs(specimen, model, ranking, whole.plan(sparsity=0.5), batch)
     assert_equal_outputs(specimen.call(whole.at(sparsity=0.5), batch), masked)
     assert_equal_outputs(specimen.call(whole.cut(sparsity=0.5), batch), masked)
 
@@ -188,8 +178,6 @@ def test_texts_of_every_length(specimen: Specimen, length: int) -> None:
 @specimens
 def test_bfloat16(specimen: Specimen) -> None:
     """Within 0.1 where outputs are about one: bfloat16 keeps 8 bits, through two layers, summed in another order."""
-    from pliant.elastic import Elastic
-
     ranking = ranked(specimen.name)
     batch = in_bfloat16(specimen.batch())
     whole = Elastic(specimen.model().bfloat16(), ranking)

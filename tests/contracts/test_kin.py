@@ -1,17 +1,19 @@
-"""Models with the very layers of a specimen under other class names: enough to see that they are known."""
+"""Models that have the layers of a specimen under other class names; and that every layer has one or the other."""
 
 from typing import Any
 
 import pytest
 import torch
-from contracts.elastics import assert_equal_outputs, masks_of
-from contracts.models import by_name
+from contracts.elastics import assert_equal_outputs, masked_outputs
+from contracts.models import SPECIMENS, by_name
 from contracts.specimen import Specimen, spread
 from contracts.test_costs import macs
+from contracts.timm_models import is_at_least
 from transformers import Gemma2Config, Gemma2Model, GemmaConfig, GemmaModel, MistralConfig, MistralModel
 
 from pliant.elastic import Elastic
-from pliant.gates import gated
+from pliant.families import FAMILIES
+from pliant.families.layout import Family, class_name
 from pliant.rankers.rank import rank
 
 _OPTIONS: dict[str, Any] = {
@@ -28,6 +30,15 @@ KIN = (
 )
 
 
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_every_layer_that_a_family_names_is_in_a_model_here(family: Family) -> None:
+    """A name that is misspelt, or that its library no longer has, would never be noticed."""
+    if family.name.startswith("timm") and not is_at_least(1, 0, 30):
+        pytest.skip("needs timm 1.0.30 for all of them")
+    models = [one.model(attention="eager") for one in (*SPECIMENS, *KIN) if one.family == family.name]
+    assert family.layers <= {class_name(module) for model in models for module in model.modules()}
+
+
 @pytest.mark.parametrize("kin", KIN, ids=lambda kin: kin.name)
 @torch.no_grad()
 def test_known_whole_and_cut(kin: Specimen) -> None:
@@ -40,9 +51,7 @@ def test_known_whole_and_cut(kin: Specimen) -> None:
     assert [site.units for site in whole.anatomy.sites if site.kind == "heads"] == [2, 2]
     assert_equal_outputs(whole.model(**batch), original)
     cut = whole.plan(sparsity=0.5)
-    with gated(model, whole.anatomy, ranking.rest) as gates:
-        gates.masks = masks_of(whole.anatomy, ranking, cut)
-        masked = model(**batch)
+    masked = masked_outputs(kin, model, ranking, cut, batch)
     assert_equal_outputs(whole.view(cut)(**batch), masked)
     assert_equal_outputs(whole.cut(sparsity=0.5)(**batch), masked)
     tokens = batch["input_ids"].shape[1]

@@ -11,12 +11,12 @@ import pytest
 import torch
 from contracts.elastics import assert_equal_outputs, masks_of, ranked, tensors
 from contracts.models import SPECIMENS, by_name
-from contracts.specimen import Specimen, in_bfloat16, output_of
+from contracts.specimen import Specimen, in_bfloat16
 from contracts.test_costs import macs, parameters
 from torch import Tensor, nn
 
 from pliant.artefacts import load_cut, write_cut
-from pliant.budget import Alignment
+from pliant.budget import Alignment, Budget, Planner
 from pliant.checkpoint import Checkpoint
 from pliant.elastic import Elastic, load
 from pliant.families import describe
@@ -48,14 +48,16 @@ def no_gradients() -> object:
 
 
 def with_maps(specimen: Specimen) -> Ranking:
-    """The specimen's ranking and random maps of about the outputs' own size, at two sparsities."""
-    output = describe(specimen.model()).output
-    assert output is not None
-    generator = torch.Generator().manual_seed(3)
-    weights = torch.randn(2, output.width, output.width, generator=generator) / output.width**0.5
-    biases = torch.randn(2, output.width, generator=generator)
-    maps = OutputMaps(torch.tensor([0.3, 0.7], dtype=torch.float64), weights, biases)
-    return replace(ranked(specimen.name), output_maps=maps)
+    """The specimen's ranking, and random maps of about the outputs' own size for the cuts at some sparsities."""
+    ranking, anatomy = ranked(specimen.name), describe(specimen.model())
+    assert anatomy.output is not None
+    planner = Planner(anatomy, ranking, Alignment(neurons=8))
+    widths = {planner.plan(Budget("sparsity", sparsity)).widths for sparsity in SPARSITIES}
+    width, generator = anatomy.output.width, torch.Generator().manual_seed(3)
+    weights = torch.randn(len(widths), width, width, generator=generator) / width**0.5
+    biases = torch.randn(len(widths), width, generator=generator)
+    maps = OutputMaps(torch.tensor(sorted(widths)), weights, biases, torch.tensor([8, 1]))
+    return replace(ranking, output_maps=maps)
 
 
 def elastic(specimen: Specimen) -> Elastic:
@@ -77,7 +79,7 @@ def followed(norm: nn.Module, found: OutputMap) -> Iterator[None]:
     """Let a hook do what the map should, while the block runs."""
 
     def after(_module: nn.Module, _inputs: Any, outputs: Tensor) -> Tensor:
-        return outputs + found.gain * (outputs @ found.weight.T + found.bias)
+        return outputs + outputs @ found.weight.T + found.bias
 
     handle = norm.register_forward_hook(after)
     try:
@@ -110,7 +112,8 @@ def test_masked_and_mapped_is_view_is_cut(specimen: Specimen) -> None:
     norm = model.get_submodule(anatomy.output.module)
     for sparsity in SPARSITIES:
         plan = whole.plan(sparsity=sparsity)
-        found = ranking.output_maps.at(whole.cost(plan).sparsity)
+        found = ranking.output_maps.of(plan.widths)
+        assert found is not None
         with gated(model, anatomy, ranking.rest) as gates:
             gates.masks = masks_of(anatomy, ranking, plan)
             plain = specimen.call(model, batch)
@@ -135,12 +138,12 @@ def test_the_full_model_has_no_map(specimen: Specimen) -> None:
 def test_costs_count_the_map(specimen: Specimen) -> None:
     whole, batch = elastic(specimen), specimen.batch(count=1)
     width = with_maps(specimen).output_maps.width  # pyright: ignore[reportOptionalMemberAccess]
-    half = whole.plan(sparsity=0.5)
+    half = whole.plan(sparsity=0.6)
     without = Elastic(specimen.model(), ranked(specimen.name), alignment=Alignment(neurons=8))
     tokens = specimen.tokens(whole.model, batch) if not specimen.reads_text else batch["input_ids"].shape[1]
     cost, plain = whole.cost(half, tokens), without.cost(half, tokens)
     assert cost.parameters == plain.parameters + width * (width + 1)
-    assert parameters(whole.view(half)) == parameters(whole.cut(sparsity=0.5)) == cost.parameters
+    assert parameters(whole.view(half)) == parameters(whole.cut(sparsity=0.6)) == cost.parameters
     assert cost.macs == plain.macs + tokens * width**2
     assert macs(whole.view(half), batch) - macs(without.view(half), batch) == tokens * width**2
 
@@ -175,19 +178,54 @@ def test_bfloat16(specimen: Specimen) -> None:
     """Within 0.2 where mapped outputs are about two; see the families' own test."""
     batch = in_bfloat16(specimen.batch())
     whole = Elastic(specimen.model().bfloat16(), with_maps(specimen))
-    expected = specimen.call(elastic(specimen).at(sparsity=0.5), specimen.batch())
-    for model in (whole.at(sparsity=0.5), whole.cut(sparsity=0.5)):
+    expected = specimen.call(elastic(specimen).at(sparsity=0.6), specimen.batch())
+    for model in (whole.at(sparsity=0.6), whole.cut(sparsity=0.6)):
         outputs = tensors(specimen.call(model, batch))
         assert all(parameter.dtype == torch.bfloat16 for parameter in model.parameters())
         assert_equal_outputs({name: value.float() for name, value in outputs.items()}, tensors(expected), tolerance=0.2)
 
 
-def test_views_near_one_sparsity_share_their_map() -> None:
-    whole = elastic(SPECIMENS[0])
-    assert whole.anatomy.output is not None
-    norms = [
-        whole.at(sparsity=sparsity).get_submodule(whole.anatomy.output.module) for sparsity in (0.55, 0.65, 0.75, 0.35)
+@specimens
+def test_cuts_without_a_map_are_what_they_were(specimen: Specimen) -> None:
+    batch, whole = specimen.batch(), elastic(specimen)
+    without = Elastic(specimen.model(), ranked(specimen.name), alignment=Alignment(neurons=8))
+    # Cuts that are not among those of the maps.
+    others = [
+        cut for cut in (whole.plan(sparsity=step / 20) for step in range(1, 15)) if cut.widths not in mapped(whole)
     ]
-    weights = [norm.get_parameter("map.weight").data_ptr() for norm in norms]
-    assert weights[0] == weights[1] == weights[2] != weights[3]
-    assert output_of(whole.at(sparsity=0.75)(**SPECIMENS[0].batch())).isfinite().all()
+    for cut in others[:3]:
+        assert_equal_outputs(specimen.call(whole.view(cut), batch), specimen.call(without.view(cut), batch))
+        assert whole.cost(cut) == without.cost(cut)
+    assert others
+
+
+def mapped(whole: Elastic) -> OutputMaps:
+    assert whole.ranking.output_maps is not None
+    return whole.ranking.output_maps
+
+
+def test_views_share_the_weights_of_their_map() -> None:
+    whole = fresh_elastic(SPECIMENS[0])
+    assert whole.anatomy.output is not None
+    before = whole.at(sparsity=0.6).get_submodule(whole.anatomy.output.module).get_parameter("map.weight").data_ptr()
+    whole._views.clear()
+    assert before == whole.at(sparsity=0.6).get_submodule(whole.anatomy.output.module).map.weight.data_ptr()  # pyright: ignore
+
+
+def test_the_alignment_of_the_maps_is_taken_over() -> None:
+    """Otherwise a device of another kind would have other cuts, and no maps."""
+    ranking = with_maps(SPECIMENS[0])
+    maps = replace(ranking.output_maps, alignment=torch.tensor([4, 2]))  # pyright: ignore[reportArgumentType]
+    assert Elastic(SPECIMENS[0].model(), replace(ranking, output_maps=maps)).alignment == Alignment(4, 2)
+    own = Elastic(SPECIMENS[0].model(), ranking, alignment=Alignment(neurons=16))
+    assert own.alignment == Alignment(neurons=16)
+
+
+def test_maps_can_be_taken_away() -> None:
+    whole, batch = fresh_elastic(SPECIMENS[0]), SPECIMENS[0].batch()
+    cost, view = whole.cost(whole.plan(sparsity=0.6)), whole.at(sparsity=0.6)
+    with_map = view(**batch).last_hidden_state
+    whole.use_output_maps_(None)
+    assert whole.cost(whole.plan(sparsity=0.6)).parameters < cost.parameters
+    assert (whole.at(sparsity=0.6)(**batch).last_hidden_state - with_map).abs().max() > 1e-3
+    assert torch.equal(view(**batch).last_hidden_state, with_map)

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from contracts.elastics import masks_of
 from contracts.models import by_name
 from contracts.planted import QUICK, SPECIMEN, assert_same, first, planted, ranked
-from torch import Tensor
 
-from pliant.anatomy import Anatomy
 from pliant.batches import Batch
 from pliant.budget import Alignment, Budget, plan
 from pliant.errors import InputError
@@ -64,8 +63,7 @@ def held_out_loss(ranking: Ranking, sparsity: float) -> float:
     """Loss of hard masks at one sparsity on inputs that no ranker saw."""
     model, _ = planted()
     anatomy, objective = describe(model), Distillation("mean")
-    widths = plan(anatomy, ranking, Budget("sparsity", sparsity), Alignment(1)).widths
-    masks = kept(anatomy, ranking, widths)
+    masks = masks_of(anatomy, ranking, plan(anatomy, ranking, Budget("sparsity", sparsity), Alignment(1)))
     total = 0.0
     with torch.no_grad(), frozen(model), gated(model, anatomy, ranking.rest) as gates:
         for batch in SPECIMEN.batches(4, seed=99):
@@ -74,13 +72,6 @@ def held_out_loss(ranking: Ranking, sparsity: float) -> float:
             gates.masks = masks
             total += objective.loss(model(**batch), target, batch).item()
     return total
-
-
-def kept(anatomy: Anatomy, ranking: Ranking, widths: tuple[int, ...]) -> Tensor:
-    masks = torch.zeros(anatomy.units)
-    for (_, units), width in zip(anatomy.slices(), widths, strict=True):
-        masks[units][torch.argsort(ranking.scores[units], descending=True, stable=True)[:width]] = 1
-    return masks
 
 
 @pytest.mark.parametrize("ranker", [name for name in RANKERS if name != "random"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from contracts.models import SPECIMENS, by_name
+from contracts.models import by_name, specimens
 from contracts.specimen import Specimen
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
@@ -108,7 +108,7 @@ def test_the_part_is_named_and_nothing_is_pruned(damage: Damage) -> None:
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+@specimens
 def test_a_module_inserted_anywhere_in_a_layer_is_named(specimen: Specimen) -> None:
     sites = describe(specimen.model()).sites
     for path in {site.name.rpartition(".")[0] for site in sites} | {site.consumer.rpartition(".")[0] for site in sites}:
@@ -118,7 +118,7 @@ def test_a_module_inserted_anywhere_in_a_layer_is_named(specimen: Specimen) -> N
             describe(model)
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+@specimens
 def test_every_projection_must_be_a_plain_linear(specimen: Specimen) -> None:
     for site in describe(specimen.model()).sites:
         for path in (site.consumer, *(producer.module for producer in site.producers)):
@@ -128,7 +128,7 @@ def test_every_projection_must_be_a_plain_linear(specimen: Specimen) -> None:
                 describe(model)
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+@specimens
 def test_a_renamed_projection_is_named(specimen: Specimen) -> None:
     sites = describe(specimen.model()).sites[-2:]
     for path in {path for site in sites for path in (site.consumer, *(part.module for part in site.producers))}:
@@ -140,7 +140,7 @@ def test_a_renamed_projection_is_named(specimen: Specimen) -> None:
             describe(model)
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+@specimens
 def test_a_missing_projection_is_named(specimen: Specimen) -> None:
     for site in describe(specimen.model()).sites[-2:]:
         model = specimen.model()
@@ -150,7 +150,7 @@ def test_a_missing_projection_is_named(specimen: Specimen) -> None:
             describe(model)
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+@specimens
 def test_a_renamed_attribute_is_named(specimen: Specimen) -> None:
     for attribute in describe(specimen.model()).sites[-2].attributes:
         model = specimen.model()
@@ -184,10 +184,13 @@ def test_no_family(model: nn.Module) -> None:
         describe(model)
 
 
-@pytest.mark.parametrize("part", [lambda: by_name("bert").model().encoder, lambda: by_name("vit").model().layers[0]])
-def test_a_part_of_a_model(part: Callable[[], nn.Module]) -> None:
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("bert", "encoder"), ("vit", "layers.0"), ("qwen3", "layers"), ("clip-text", "text_model.encoder")],
+)
+def test_a_part_of_a_model(name: str, part: str) -> None:
     with pytest.raises(UnsupportedModelError, match=r"no embeddings of positions.*Pass the whole encoder"):
-        describe(part())
+        describe(by_name(name).model().get_submodule(part))
 
 
 @pytest.mark.parametrize("inside", ["", "encoder", "encoder.layer.0.attention.self"])

@@ -143,6 +143,12 @@ def test_another_class_with_the_same_parts_is_named(name: str, path: str, other:
         describe(model)
 
 
+@pytest.mark.parametrize("name", ["timm-vit", "timm-dinov3"])
+def test_blocks_without_their_patches(name: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"no embeddings of positions or patches"):
+        describe(by_name(name).model().blocks)
+
+
 def test_no_known_image_size() -> None:
     model = by_name("timm-vit").model()
     model.patch_embed.num_patches = None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from contracts.elastics import elastic, fresh_elastic, origin, ranked
-from contracts.models import SPECIMENS, TRANSFORMERS, by_name
+from contracts.models import TRANSFORMERS, by_name, specimens
 from contracts.specimen import HEADS, Specimen, spread
 from torch import Tensor, nn
 
@@ -18,8 +18,6 @@ from pliant.rankers.rank import RANKERS, rank
 from pliant.rankers.soft_mask import SoftMask
 from pliant.replacements import Packed
 from pliant.surgery import picked_heads, standalone
-
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
 class Stopped(Exception):

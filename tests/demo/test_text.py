@@ -135,10 +135,8 @@ def test_comments_are_read_and_strings_are_not(library: Path) -> None:
     (library / "a.py").write_bytes(b"# \xff this file has another encoding than it says it has\n")
     (library / "test").mkdir()
     (library / "test" / "c.py").write_text("# The tests of the library are left out of the list.\n")
-    assert (
-        sorted(demo.calibration_texts())
-        == ["The sea is wide and the fish are self-sufficient.", "They swim in it."][:1]
-    )
+    # The sentence behind the code has too few words for a passage of its own.
+    assert demo.calibration_texts() == ["The sea is wide and the fish are self-sufficient."]
 
 
 def test_the_first_sentence_asks_for_the_rest(library: Path) -> None:

@@ -41,12 +41,15 @@ def test_the_same_curves_give_the_same_bytes(make_curve: Callable[..., Curve], k
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "c.png").read_bytes()
 
 
-def test_plotting_leaves_settings_and_pyplot_alone(make_curve: Callable[..., Curve], tmp_path: Path) -> None:
+def test_plotting_leaves_settings_and_pyplot_alone(
+    make_curve: Callable[..., Curve], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import matplotlib
 
-    before = dict(matplotlib.rcParams)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    before = matplotlib.rcParams.copy()
     plot([make_curve()], tmp_path / "plot.png")
-    assert dict(matplotlib.rcParams) == before
+    assert matplotlib.rcParams.copy() == before
 
 
 def test_a_place_that_cannot_be_written_is_refused(make_curve: Callable[..., Curve], tmp_path: Path) -> None:

@@ -2,11 +2,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import torch
+from evaluation.sizes import EightUnits
 from torch import Tensor, nn
 
 from pliant.batches import Batch
-from pliant.budget import Cut
-from pliant.cost import Cost
 from pliant.errors import InputError
 from pliant.evaluation.curve import Curve
 from pliant.evaluation.dense import measure_dense
@@ -29,21 +28,15 @@ class Tokens(nn.Module):
         return self.dropout(values @ self.weight)
 
 
-class Sizes:
-    """Eight units, one a channel: a cut forgets the last ones."""
+class Sizes(EightUnits):
+    """One unit a channel: a cut forgets the last ones."""
 
     def __init__(self) -> None:
         weight = torch.randn(8, 6, generator=torch.Generator().manual_seed(1))
         self.models = {width: Tokens(weight * (torch.arange(8) < width)[:, None] + 0.01) for width in range(1, 9)}
 
-    def plan(self, *, sparsity: float) -> Cut:
-        return Cut((round(8 * (1 - sparsity)),))
-
     def at(self, *, sparsity: float) -> Tokens:
         return self.models[self.plan(sparsity=sparsity).widths[0]]
-
-    def cost(self, cut: Cut) -> Cost:
-        return Cost(sparsity=1 - cut.widths[0] / 8, parameters=100 + cut.widths[0], macs=cut.widths[0] * 7, tokens=7)
 
 
 def measured(
@@ -112,3 +105,11 @@ def test_nothing_to_measure_is_refused() -> None:
         measured(Sizes(), [0.5], pooling="tokens")
     with pytest.raises(InputError, match="input 3 is not finite"):
         measured(Sizes(), [0.5], [BATCHES[0], BATCHES[1] * float("nan")])
+
+
+def test_a_size_whose_outputs_are_not_finite_is_refused() -> None:
+    """Its cosines would be no numbers."""
+    sizes = Sizes()
+    sizes.at(sparsity=0.5).weight.data[0] = float("inf")
+    with pytest.raises(InputError, match="input 0 is not finite"):
+        measured(sizes, [0.0, 0.5])

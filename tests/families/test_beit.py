@@ -1,6 +1,7 @@
 """BEiT's relative positions: a table of each layer's own is cut with its heads, a shared one can't be."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -40,17 +41,23 @@ def test_a_table_that_all_layers_share_is_refused() -> None:
         describe(BeitModel(config))
 
 
-def test_what_a_first_call_leaves_in_a_cache_can_be_trained_with() -> None:
+@pytest.mark.parametrize(
+    ("size", "call"),
+    [
+        ((40, 8), lambda model, batches: rank(model, batches, ranker="magnitude")),
+        ((8, 40), lambda model, batches: embed(model, batches, "cls")),
+    ],
+    ids=["rank", "embed"],
+)
+def test_what_a_first_call_leaves_in_a_cache_can_be_trained_with(
+    size: tuple[int, int], call: Callable[[Any, Any], object]
+) -> None:
     """transformers keeps the positions of each image size, here sizes that no other test has."""
     specimen = by_name("beit-relative")
-    for size in ((40, 8), (8, 40)):
-        model, batches = specimen.model(), [specimen.images(size, seed) for seed in range(2)]
-        if size == (40, 8):
-            rank(model, batches, ranker="magnitude")
-        else:
-            embed(model, batches, "cls")
-        model(**batches[0]).last_hidden_state.sum().backward()
-        assert model.layers[0].relative_position_bias.relative_position_bias_table.grad.any()
+    model, batches = specimen.model(), [specimen.images(size, seed) for seed in range(2)]
+    call(model, batches)
+    model(**batches[0]).last_hidden_state.sum().backward()
+    assert model.get_parameter(f"layers.0.{TABLE}").grad.any()
 
 
 def renamed(model: nn.Module) -> None:

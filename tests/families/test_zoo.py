@@ -60,8 +60,7 @@ encoders = pytest.mark.parametrize(
 )
 
 
-def test_there_are_enough_and_each_has_its_own_name() -> None:
-    assert len(ZOO) == len(PUBLISHED) >= 27
+def test_each_is_found_by_its_own_name() -> None:
     assert ZOO.keys() == PUBLISHED.keys()
     assert all(name == encoder.name for name, encoder in ZOO.items())
 

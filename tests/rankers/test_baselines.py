@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from contracts.models import SPECIMENS, by_name
+from contracts.models import by_name, specimens
 from contracts.specimen import Specimen
 from torch import Tensor
 
@@ -77,7 +77,7 @@ def plain_magnitudes(model: Any, anatomy: Anatomy) -> Tensor:
     return torch.stack(found)
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+@specimens
 def test_magnitude(specimen: Specimen) -> None:
     calibration = calibration_of(specimen)
     expected = plain_magnitudes(calibration.model, calibration.anatomy)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from contracts.anatomies import anatomy_of, heads, neurons
-from contracts.models import SPECIMENS, by_name
+from contracts.models import by_name, specimens
 from contracts.specimen import Specimen, sentences
 from torch import Tensor
 
@@ -103,9 +103,6 @@ def test_unit_costs() -> None:
     assert costs.dtype == torch.float64
     assert costs.tolist() == [108, 108, 13, 13, 13]
     assert costs.sum().item() == anatomy.prunable_parameters
-
-
-specimens = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
 @specimens

@@ -29,8 +29,8 @@ def describe(
     model: Annotated[
         str,
         typer.Argument(
-            help="A checkpoint's directory, a Hugging Face name, demo:text, demo:vision, an encoder of the zoo, "
-            "or zoo for them all."
+            help="A checkpoint's directory, a Hugging Face or timm name, demo:text, demo:vision, an encoder of the "
+            "zoo, or zoo for them all."
         ),
     ],
     tokens: Annotated[int | None, typer.Option(help="Input length that MACs are stated at.")] = None,

@@ -13,6 +13,7 @@ from pliant.batches import Batch
 from pliant.checkpoint import DEMO_MODEL, DEMO_VISION, Checkpoint, open_checkpoint
 from pliant.cli.calibration import CalibrationData, check_image_size
 from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
+from pliant.cli.maps import alike
 from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompted, prompts_of, usual_pooling
 from pliant.conventions import Prompts
 from pliant.data import DEMO_IMAGES, ImageBatches, TextBatches, images, pairs, sample, texts
@@ -255,19 +256,20 @@ def _calibration(ranking: Ranking, path: str | None) -> CalibrationData:
 
 
 def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationData | None) -> Elastic:
-    """Rank a fresh copy of the model by another criterion, with the same data, rest values and seed."""
+    """Rank a fresh copy of the model by another criterion, with the same data, rest values, seed and output maps."""
     assert source is not None
     checkpoint = open_checkpoint(str(directory))
+    batches = source.batches(checkpoint)
     other = rank_model(
         checkpoint.model,
-        source.batches(checkpoint),
+        batches,
         ranker=ranker,
         pooling=ranking.provenance.get("pooling"),
         objective=ranking.provenance.get("objective_wanted"),
         rest=ranking.rest_kind,
         seed=int(ranking.provenance.get("seed", 0)),
     )
-    return Elastic(checkpoint.model, other)
+    return alike(Elastic(checkpoint.model, other), ranking, batches)
 
 
 def _write(

@@ -14,6 +14,7 @@ from pliant.artefacts import write_elastic
 from pliant.checkpoint import DTYPES, Checkpoint, open_checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.cli.console import Json, Quiet, Report, emit, progress, show, show_notes
+from pliant.cli.maps import MapsWanted, Sizes
 from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
 from pliant.data import DEMO_IMAGES
 from pliant.demo import calibration_images
@@ -37,6 +38,7 @@ def rank(
     objective: Annotated[str | None, typer.Option(help="What to keep: pooled, tokens or pooled+tokens.")] = None,
     ranker: Annotated[str, typer.Option(help=", ".join(RANKERS))] = "soft-mask",
     rest: Annotated[str, typer.Option(help="What stands in for removed units: mean or zero.")] = "mean",
+    output_maps: Sizes = None,
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "default",
     steps: Annotated[int | None, typer.Option(help="Steps of the search, in place of the preset's.")] = None,
     inputs: Annotated[int, typer.Option(help="At most so many inputs, drawn at random.")] = CalibrationData.inputs,
@@ -56,12 +58,10 @@ def rank(
 ) -> None:
     """Rank every neuron and head of a model once, and write an elastic directory that runs at any size."""
     source = CalibrationData(data, column, inputs, batch_size, max_tokens, noise, seed, image_size)
+    wanted = MapsWanted.of(output_maps)
     with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
-        report("loading", 0)
-        checkpoint = open_checkpoint(model, dtype)
-        show_notes(checkpoint.conventions.notes, quiet or as_json)
+        checkpoint = _opened(model, dtype, report, quiet or as_json)
         source = source.with_prompts(prompts_of(checkpoint, (prompt, query_prompt, document_prompt)))
-        report("first look", 0)
         ranking = rank_model(
             checkpoint.model,
             source.batches(checkpoint),
@@ -77,8 +77,18 @@ def rank(
             resume=resume,
             watch=_watch(report, steps or PRESETS.get(preset, PRESETS["default"]).steps),
         )
+        ranking = wanted.fitted(checkpoint, ranking, source, report)
         write_elastic(out, checkpoint, ranking := _with_origin(ranking, checkpoint, source, objective))
     _announce(out, ranking, quiet, as_json)
+
+
+def _opened(model: str, dtype: str, report: Report, silent: bool) -> Checkpoint:
+    """Open a checkpoint and say what should be known of it."""
+    report("loading", 0)
+    checkpoint = open_checkpoint(model, dtype)
+    show_notes(checkpoint.conventions.notes, silent)
+    report("first look", 0)
+    return checkpoint
 
 
 def _announce(out: Path, ranking: Ranking, quiet: bool, as_json: bool) -> None:

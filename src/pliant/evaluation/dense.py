@@ -1,17 +1,17 @@
 """The curve of a model whose token outputs are used beside its embedding: image encoders."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 
 from pliant.batches import Batch, device_of, forward, to_device, valid_tokens
-from pliant.cost import Cost
 from pliant.errors import InputError
-from pliant.evaluation.curve import Curve, Point, Sizes
+from pliant.evaluation.curve import Curve, Point
 from pliant.evaluation.embedding import check_embedding, check_embedding_pooling, evaluating
 from pliant.evaluation.fidelity import fidelity, similarities
+from pliant.evaluation.ladder import Ladder, Rung, Sizes
 from pliant.pooling import pool
 
 
@@ -30,11 +30,6 @@ class _Sums:
     embeddings: list[Tensor] = field(default_factory=list)
     token_cosines: float = 0.0
     tokens: int = 0
-
-    @property
-    def inputs(self) -> int:
-        """Inputs so far."""
-        return sum(map(len, self.embeddings))
 
     def add_(self, slim: _Outputs, full: _Outputs) -> None:
         """Take one batch in."""
@@ -69,54 +64,42 @@ def measure_dense(
         progress: Called after each batch with the number of inputs done so far.
 
     Raises:
-        InputError: There are no sparsities or batches, the pooling gives no single embedding, or an output of the
-            full model is not finite.
+        InputError: There are no sparsities or batches, the pooling gives no single embedding, or an embedding is not
+            finite.
         BudgetError: A sparsity can't be met.
     """
     check_embedding_pooling(pooling)
-    sizes = sorted(set(sparsities))
-    if not sizes:
-        raise InputError("No sparsities: a curve needs at least one, such as 0.5.")
-    # All planned first: a budget that can't be met fails before the long part.
-    full_cut, cuts = elastic.plan(sparsity=0.0), [elastic.plan(sparsity=sparsity) for sparsity in sizes]
-    full, slim = _Sums(), [_Sums() for _ in sizes]
+    ladder = Ladder.of(elastic, sparsities)
+    full: list[Tensor] = []
+    slim, done = [_Sums() for _ in ladder.rungs], 0
     for batch in batches:
-        expected = _outputs(elastic.at(sparsity=0.0), batch, pooling)
-        check_embedding(expected.embeddings, full.inputs)
-        full.add_(expected, expected)
-        for sums, cut, sparsity in zip(slim, cuts, sizes, strict=True):
-            same = cut.widths == full_cut.widths
-            sums.add_(expected if same else _outputs(elastic.at(sparsity=sparsity), batch, pooling), expected)
+        expected = _outputs(elastic.at(sparsity=0.0), batch, pooling, done)
+        full.append(expected.embeddings)
+        for rung, sums in zip(ladder.rungs, slim, strict=True):
+            view = None if rung.is_full else elastic.at(sparsity=rung.sparsity)
+            sums.add_(expected if view is None else _outputs(view, batch, pooling, done), expected)
+        done += len(expected.embeddings)
         if progress is not None:
-            progress(full.inputs)
-    if not full.inputs:
+            progress(done)
+    if not full:
         raise InputError("There are no batches to measure on. Pass at least one input.")
-    points = tuple(
-        _point(sparsity, elastic.cost(cut), full, sums) for sparsity, cut, sums in zip(sizes, cuts, slim, strict=True)
-    )
-    price = elastic.cost(full_cut)
-    return Curve(model, ranker, task_name, None, points, price.tokens, price.parameters, price.macs)
+    points = [_point(rung, torch.cat(full), sums) for rung, sums in zip(ladder.rungs, slim, strict=True)]
+    return ladder.curve(points, model=model, ranker=ranker, task=task_name)
 
 
-def _outputs(model: nn.Module, batch: Batch, pooling: str) -> _Outputs:
+def _outputs(model: nn.Module, batch: Batch, pooling: str, first: int) -> _Outputs:
+    """Return what a model gives for a batch that begins with input `first`."""
     inputs = to_device(batch, device_of(model))
-    # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it later.
-    with evaluating(model), torch.no_grad():
+    with evaluating(model):
         outputs = forward(model, inputs)
         tokens = pool(outputs, inputs, "tokens")
         if tokens.dim() == 3:
             tokens = tokens[valid_tokens(inputs, tokens)]
-        return _Outputs(pool(outputs, inputs, pooling).float().cpu(), tokens.float())
+        embeddings = pool(outputs, inputs, pooling).float().cpu()
+    check_embedding(embeddings, first)
+    return _Outputs(embeddings, tokens.float())
 
 
-def _point(sparsity: float, price: Cost, full: _Sums, slim: _Sums) -> Point:
-    closeness = fidelity(torch.cat(full.embeddings), torch.cat(slim.embeddings))
-    return Point(
-        sparsity=sparsity,
-        achieved_sparsity=price.sparsity,
-        parameters=price.parameters,
-        macs=price.macs,
-        cosine=closeness.cosine,
-        worst_cosine=closeness.worst,
-        token_cosine=slim.token_cosines / slim.tokens,
-    )
+def _point(rung: Rung, full: Tensor, slim: _Sums) -> Point:
+    closeness = fidelity(full, torch.cat(slim.embeddings))
+    return replace(rung.point(closeness), token_cosine=slim.token_cosines / slim.tokens)

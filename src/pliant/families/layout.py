@@ -69,7 +69,7 @@ class Layout:
         neurons: Its MLP; None where no neuron can leave.
         passive: Every other module without children, none of which has units.
         parameters: Names of the parameters that modules with children hold themselves.
-        note: What a user should know of this layout, such as why some units can't leave; a full sentence.
+        notes: What a user should know of this layout, such as why some units can't leave; full sentences.
         classes: What some of its modules must be.
         whole: Those of its passive modules without which it isn't this layout.
     """
@@ -79,7 +79,7 @@ class Layout:
     neurons: Neurons | None
     passive: frozenset[str]
     parameters: frozenset[str] = frozenset()
-    note: str = ""
+    notes: tuple[str, ...] = ()
     classes: tuple[Has, ...] = ()
     whole: frozenset[str] = frozenset()
 

@@ -25,7 +25,7 @@ LAYOUT = Layout(
     neurons=Neurons("mlp", ("mlp.gate_proj", "mlp.up_proj"), "mlp.down_proj", sublayer=Gives("mlp")),
     passive=frozenset({"input_layernorm", "post_attention_layernorm", "mlp.act_fn"}),
     # The length of a text so far is that of the first layer's keys.
-    note="Give texts whole: sizes without the first layer's attention can't go on from a cache of keys and values.",
+    notes=("Give texts whole: sizes without the first layer's attention can't go on from a cache of keys and values.",),
 )
 
 FAMILY = Family("llama", "Llama, Mistral, Qwen2", (LAYOUT,), "last", rotary.surroundings, output="norm")

@@ -17,7 +17,7 @@ LAYOUT = replace(
             "mlp.act_fn",
         }
     ),
-    note="",
+    notes=(),
 )
 
 FAMILY = Family("nomic_bert", "Nomic Embed", (LAYOUT,), "mean", rotary.surroundings, output="post_mlp_layernorm")

@@ -75,7 +75,7 @@ def describe(model: nn.Module) -> Anatomy:
     for index, path in enumerate(paths):
         layout = layout_of(model.get_submodule(path), path, family.layouts)
         sites += layer_sites(model.get_submodule(path), path, index, layout)
-        notes |= {layout.note: None} if layout.note else {}
+        notes |= dict.fromkeys(layout.notes)
     _refuse_shared(model, paths)
     _refuse_replaced(model, paths)
     if not sites:

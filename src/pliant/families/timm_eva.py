@@ -5,11 +5,10 @@ from torch import nn
 from pliant.errors import UnsupportedModelError
 from pliant.families import timm_layers
 from pliant.families.layout import Family, Heads, Surroundings
-from pliant.families.parts import Becomes, Gives, Has, Packs
-from pliant.families.timm_layers import IDENTITY, Part, layouts
+from pliant.families.parts import Becomes, Gives, Packs
+from pliant.families.timm_layers import Part, all_heads, layouts, some_heads
 
 _STOCK, _ROPE = "timm.models.eva.EvaAttention", "timm.layers.attention.AttentionRope"
-_INSIDE = frozenset({"attn.q_norm", "attn.k_norm", "attn.attn_drop", "attn.norm", "attn.proj_drop"})
 _SEPARATE = ("attn.q_proj", "attn.k_proj", "attn.v_proj")
 _BIASES = ("attn.q_bias", None, "attn.v_bias")
 
@@ -32,7 +31,7 @@ def _attention(
         sublayer=Gives("attn"),
         becomes=becomes,
     )
-    return Part(heads, _INSIDE, (Has("attn", frozenset({kind})), Has("attn.norm", IDENTITY)))
+    return some_heads(heads, frozenset({kind}))
 
 
 _COUNTS = ("attn.num_heads",)
@@ -44,13 +43,7 @@ _ATTENTIONS = (
     _attention(_STOCK, _SEPARATE, _COUNTS, _NARROW),
     _attention(_ROPE, (Packs("attn.qkv", 3),), _ROPE_COUNTS, None),
     _attention(_ROPE, _SEPARATE, _ROPE_COUNTS, None),
-    Part(
-        None,
-        _INSIDE | {"attn.qkv", "attn.q_bias", "attn.v_bias", *_SEPARATE, "attn.proj"},
-        (Has("attn", frozenset({_STOCK, _ROPE})),),
-        "Its heads all stay: a norm over all of them changes with each that leaves.",
-        frozenset({"attn.proj"}),
-    ),
+    all_heads(frozenset({"attn.qkv", "attn.q_bias", "attn.v_bias", *_SEPARATE}), frozenset({_STOCK, _ROPE})),
 )
 
 LAYOUTS = layouts(

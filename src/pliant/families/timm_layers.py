@@ -1,4 +1,4 @@
-"""What timm's vision transformers share: how their blocks keep MLPs, and what lies around the blocks."""
+"""What timm's vision transformers share: how their blocks keep attention and MLPs, and what lies around the blocks."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -9,9 +9,9 @@ from pliant.errors import UnsupportedModelError
 from pliant.families.layout import Heads, Layout, Neurons, Surroundings, class_name
 from pliant.families.parts import Gives, Has, Packs
 
-IDENTITY = frozenset({"torch.nn.modules.linear.Identity"})
-"""What stands where a block has no norm."""
-
+_IDENTITY = frozenset({"torch.nn.modules.linear.Identity"})
+# What an attention has beside its projections.
+_ATTENTION = frozenset({"attn.q_norm", "attn.k_norm", "attn.attn_drop", "attn.norm", "attn.proj_drop"})
 _MLP, _PACKED, _GATED = (frozenset({f"timm.layers.mlp.{name}"}) for name in ("Mlp", "GluMlp", "SwiGLU"))
 _INSIDE = frozenset({"mlp.act", "mlp.drop1", "mlp.norm", "mlp.drop2"})
 _POOLINGS = {"token": "cls", "avg": "mean"}
@@ -35,9 +35,31 @@ class Part(NamedTuple):
     whole: frozenset[str] = frozenset()
 
 
+def some_heads(heads: Heads, classes: frozenset[str]) -> Part:
+    """Return an attention from which heads can leave: it has no norm over all of them.
+
+    Args:
+        heads: Where they are.
+        classes: Qualified class names of the attention.
+    """
+    return Part(heads, _ATTENTION, (Has("attn", classes), Has("attn.norm", _IDENTITY)))
+
+
+def all_heads(projections: frozenset[str], classes: frozenset[str]) -> Part:
+    """Return an attention from which no head can leave, for the norm over all of them.
+
+    Args:
+        projections: What it may have instead of one another: its projections, and biases beside them.
+        classes: Qualified class names of the attention.
+    """
+    note = "Its heads all stay: a norm over all of them changes with each that leaves."
+    output = frozenset({"attn.proj"})
+    return Part(None, _ATTENTION | projections | output, (Has("attn", classes),), note, output)
+
+
 def _mlp(projections: tuple[str | Packs, ...], classes: frozenset[str]) -> Part:
     neurons = Neurons("mlp", projections, "mlp.fc2", sublayer=Gives("mlp"))
-    return Part(neurons, _INSIDE, (Has("mlp", classes), Has("mlp.norm", IDENTITY)))
+    return Part(neurons, _INSIDE, (Has("mlp", classes), Has("mlp.norm", _IDENTITY)))
 
 
 MLPS = (
@@ -76,7 +98,7 @@ def layouts(
             neurons=mlp.units if isinstance(mlp.units, Neurons) else None,
             passive=attention.passive | mlp.passive | around,
             parameters=parameters,
-            note=" ".join(filter(None, (attention.note, mlp.note))),
+            notes=tuple(filter(None, (attention.note, mlp.note))),
             classes=attention.classes + mlp.classes,
             whole=attention.whole | mlp.whole,
         )

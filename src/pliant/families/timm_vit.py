@@ -1,12 +1,10 @@
 """timm's VisionTransformer: AugReg, DeiT, DeiT-III, DINOv2, SigLIP and SigLIP2, CLIP's image towers."""
 
 from pliant.families.layout import Family, Heads
-from pliant.families.parts import Gives, Has, Packs
-from pliant.families.timm_layers import IDENTITY, Part, layouts, surroundings
+from pliant.families.parts import Gives, Packs
+from pliant.families.timm_layers import all_heads, layouts, some_heads, surroundings
 
-_ATTENTION = Has("attn", frozenset({"timm.layers.attention.Attention"}))
-_INSIDE = frozenset({"attn.q_norm", "attn.k_norm", "attn.attn_drop", "attn.norm", "attn.proj_drop"})
-
+_ATTENTION = frozenset({"timm.layers.attention.Attention"})
 
 _HEADS = Heads(
     name="attn",
@@ -18,20 +16,9 @@ _HEADS = Heads(
     sublayer=Gives("attn"),
 )
 
-_ATTENTIONS = (
-    Part(_HEADS, _INSIDE, (_ATTENTION, Has("attn.norm", IDENTITY))),
-    Part(
-        None,
-        _INSIDE | {"attn.qkv", "attn.proj"},
-        (_ATTENTION,),
-        "Its heads all stay: a norm over all of them changes with each that leaves.",
-        frozenset({"attn.proj"}),
-    ),
-)
-
 LAYOUTS = layouts(
     layers=frozenset({f"timm.models.vision_transformer.{name}" for name in ("Block", "ResPostBlock")}),
-    attentions=_ATTENTIONS,
+    attentions=(some_heads(_HEADS, _ATTENTION), all_heads(frozenset({"attn.qkv"}), _ATTENTION)),
     around=frozenset({"norm1", "ls1", "drop_path1", "norm2", "ls2", "drop_path2"}),
 )
 

@@ -1,0 +1,93 @@
+"""Output maps as the user asks for them."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from pliant.batches import Batch
+from pliant.checkpoint import Checkpoint
+from pliant.cli.calibration import CalibrationData
+from pliant.cli.console import Report, numbers
+from pliant.compensation import LADDER, Watch, fit_output_maps, suit
+from pliant.elastic import Elastic
+from pliant.errors import BudgetError, InputError
+from pliant.ranking import Ranking
+
+Sizes = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Sparsities whose cuts get an output map, or none: by default {LADDER[0]} to {LADDER[-1]} where one "
+        "embedding is pooled from tokens."
+    ),
+]
+
+_INPUTS = 4096
+
+
+@dataclass(frozen=True)
+class MapsWanted:
+    """Which cuts are to get an output map.
+
+    Args:
+        sparsities: Those that were named; None for the usual ones, where maps are usual.
+    """
+
+    sparsities: tuple[float, ...] | None
+
+    @classmethod
+    def of(cls, text: str | None) -> "MapsWanted":
+        """Read sparsities with commas between them, or `none`.
+
+        Raises:
+            InputError: It is neither.
+        """
+        if text is None:
+            return cls(None)
+        if text.strip().lower() == "none":
+            return cls(())
+        sparsities = numbers(text, "--output-maps")
+        if not all(0 < sparsity < 1 for sparsity in sparsities):
+            raise InputError(f"--output-maps {text!r}: sparsities are above 0 and below 1, such as 0.3,0.5; or none.")
+        return cls(sparsities)
+
+    def fitted(self, checkpoint: Checkpoint, ranking: Ranking, source: CalibrationData, report: Report) -> Ranking:
+        """Return the ranking with the maps that are wanted; the checkpoint's model is taken over for them.
+
+        Raises:
+            InputError: Maps were asked for that the model can't have.
+            BudgetError: No cut can have a sparsity that was asked for.
+        """
+        if self.sparsities == ():
+            return ranking
+        elastic = Elastic(checkpoint.model, ranking)
+        if self.sparsities is None and not suit(ranking, elastic.anatomy):
+            return ranking
+        chosen = _possible(elastic) if self.sparsities is None else self.sparsities
+        if chosen:
+            batches = source.batches(checkpoint)
+            fit_output_maps(elastic, batches, sparsities=chosen, inputs=_INPUTS, watch=_watch(report))
+        return elastic.ranking
+
+
+def alike(elastic: Elastic, ranking: Ranking, batches: Iterable[Batch]) -> Elastic:
+    """Return an elastic model with output maps of the sizes that another ranking has them for."""
+    if (story := ranking.provenance.get("output_maps")) is not None:
+        fit_output_maps(elastic, batches, sparsities=story["sparsities"], inputs=story["inputs"])
+    return elastic
+
+
+def _watch(report: Report) -> Watch:
+    return lambda seen: report(f"output maps, {seen} inputs", min(1.0, seen / _INPUTS))
+
+
+def _possible(elastic: Elastic) -> tuple[float, ...]:
+    """Return the usual sparsities that the model has cuts for."""
+    found = []
+    for sparsity in LADDER:
+        with suppress(BudgetError):
+            elastic.plan(sparsity=sparsity)
+            found.append(sparsity)
+    return tuple(found)

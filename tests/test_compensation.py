@@ -1,0 +1,201 @@
+"""Output maps are the ridge regressions that they say they are, and never make held-out inputs worse."""
+
+from typing import Any
+
+import pytest
+import torch
+from contracts.elastics import masks_of
+from contracts.models import by_name
+from contracts.specimen import spread
+from torch import Tensor, nn
+
+from pliant.batches import valid_tokens
+from pliant.compensation import RIDGE, _kept, _Sums, fit_output_maps, suit
+from pliant.elastic import Elastic
+from pliant.errors import BudgetError, InputError
+from pliant.gates import gated
+from pliant.pooling import pool
+from pliant.rankers.rank import rank
+from pliant.ranking import Ranking
+
+BERT = by_name("bert")
+
+
+def ranked(pooling: str = "mean", **options: Any) -> Ranking:
+    return rank(BERT.model(), BERT.batches(), ranker="random", pooling=pooling, **options)
+
+
+def elastic(pooling: str = "mean") -> Elastic:
+    return Elastic(BERT.model(), ranked(pooling))
+
+
+def embeddings(given: Elastic, batches: list[Any], sparsity: float) -> Tensor:
+    """Mean outputs of the model with the units masked that a cut lacks, averaged here by hand."""
+    model, found = BERT.model(), []
+    with torch.no_grad(), gated(model, given.anatomy, given.ranking.rest) as gates:
+        gates.masks = masks_of(given.anatomy, given.ranking, given.plan(sparsity=sparsity)) if sparsity else None
+        for batch in batches:
+            tokens = model(**batch).last_hidden_state
+            weights = valid_tokens(batch, tokens).unsqueeze(-1)
+            found.append((tokens * weights).sum(dim=1) / weights.sum(dim=1))
+    return torch.cat(found).double()
+
+
+def test_a_map_solves_its_regression() -> None:
+    """The same minimum, found by least squares over rows for the data and rows for the penalty."""
+    given, batches = elastic(), BERT.batches(40)
+    fit_output_maps(given, batches, sparsities=(0.5,), inputs=10_000)
+    full, slim = (embeddings(given, batches[8:], sparsity) for sparsity in (0.0, 0.5))
+    length = full.norm(dim=1, keepdim=True)
+    features, errors = torch.cat([slim, torch.ones_like(length)], dim=1) / length, (full - slim) / length
+    width = full.shape[1]
+    penalty = (RIDGE * (features[:, :-1].square().sum() / width)).sqrt()
+    rows = torch.cat([features, penalty * torch.eye(width + 1, dtype=torch.float64)[:-1]])
+    expected = torch.linalg.lstsq(rows, torch.cat([errors, torch.zeros(width, width).double()])).solution
+    found = given.ranking.output_maps
+    assert found is not None
+    torch.testing.assert_close(found.weights[0].double(), expected[:-1].T, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(found.biases[0].double(), expected[-1], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "last"])
+def test_maps_bring_unseen_inputs_nearer(pooling: str) -> None:
+    given, unseen = elastic(pooling), BERT.batches(10, seed=9)
+
+    def errors(sparsity: float) -> Tensor:
+        with torch.no_grad():
+            full, slim = (
+                torch.cat([pool(given.at(sparsity=at)(**batch), batch, pooling) for batch in unseen])
+                for at in (0.0, sparsity)
+            )
+        return 1 - nn.functional.cosine_similarity(full, slim)
+
+    sizes = (0.3, 0.5, 0.7)
+    before = [errors(sparsity) for sparsity in sizes]
+    fit_output_maps(given, BERT.batches(60), sparsities=sizes)
+    for sparsity, plain in zip(sizes, before, strict=True):
+        assert errors(sparsity).mean() < plain.mean()
+
+
+def test_only_the_cuts_that_were_asked_for_get_a_map() -> None:
+    given = elastic()
+    cuts = [given.plan(sparsity=sparsity) for sparsity in (0.3, 0.45, 0.6)]
+    plain = [given.cost(cut).parameters for cut in cuts]
+    fit_output_maps(given, BERT.batches(), sparsities=(0.3, 0.6, 0.6, 0.0))
+    width = given.anatomy.output.width  # pyright: ignore[reportOptionalMemberAccess]
+    assert [given.cost(cut).parameters - before for cut, before in zip(cuts, plain, strict=True)] == [
+        width * (width + 1),
+        0,
+        width * (width + 1),
+    ]
+    assert len(given.ranking.output_maps.places) == 2  # pyright: ignore[reportOptionalMemberAccess]
+    story = given.ranking.provenance["output_maps"]
+    assert story["pooling"] == "mean" and story["sparsities"] == [0.3, 0.6, 0.6, 0.0]
+
+
+def test_fitting_again_replaces_the_maps() -> None:
+    given = elastic()
+    fit_output_maps(given, BERT.batches(40), sparsities=(0.3, 0.6))
+    first = given.ranking.output_maps
+    fit_output_maps(given, BERT.batches(40), sparsities=(0.3,))
+    second = given.ranking.output_maps
+    assert first is not None and second is not None
+    # Fitted to the cuts themselves, not to what earlier maps made of them.
+    torch.testing.assert_close(second.weights[0], first.weights[0])
+    assert given.plan(sparsity=0.6).widths not in second
+
+
+@pytest.mark.parametrize(("sign", "helps"), [(1, True), (-1, False)])
+def test_a_map_that_does_not_help_is_left_out(sign: int, helps: bool) -> None:
+    """What is learned is right for inputs whose outputs err in the same way, and wrong where they err in the other."""
+    generator = torch.Generator().manual_seed(0)
+    full, turn = (torch.randn(rows, 4, generator=generator, dtype=torch.float64) for rows in (50, 4))
+    error = 0.2 * full @ turn
+    training, held_out = (_Sums(4, torch.device("cpu")) for _ in range(2))
+    training.add_(full + error, full)
+    held_out.add_(full + sign * error, full)
+    solution = training.solved()
+    assert (held_out.gain(solution) > 0) == helps
+    assert torch.equal(_kept(solution, held_out), solution if helps else torch.zeros(5, 4, dtype=torch.float64))
+
+
+def test_padding_never_counts() -> None:
+    """More padding on the same texts gives the same maps."""
+    one, other = elastic(), elastic()
+    longer = [{name: nn.functional.pad(values, (0, 3)) for name, values in batch.items()} for batch in BERT.batches(40)]
+    fit_output_maps(one, BERT.batches(40), sparsities=(0.5,))
+    fit_output_maps(other, longer, sparsities=(0.5,))
+    mine, theirs = one.ranking.output_maps, other.ranking.output_maps
+    assert mine is not None and theirs is not None
+    torch.testing.assert_close(mine.weights, theirs.weights, atol=1e-4, rtol=1e-3)
+
+
+def test_no_more_inputs_than_wanted_and_each_once() -> None:
+    given, seen = elastic(), list[int]()
+    fit_output_maps(given, iter(BERT.batches(40)), sparsities=(0.3, 0.7), inputs=7, watch=seen.append)
+    assert seen == [3, 6, 9]
+    seen.clear()
+    fit_output_maps(given, iter(BERT.batches(40)), sparsities=(0.3,), inputs=10**6, watch=seen.append)
+    assert seen[-1] == 3 * 32
+
+
+def test_nothing_is_left_on_the_model() -> None:
+    given = elastic()
+    original = given.model(**BERT.batch()).last_hidden_state
+    fit_output_maps(given, BERT.batches(), sparsities=(0.5,))
+    assert not any(module._forward_hooks for module in given.model.modules())
+    assert torch.equal(given.model(**BERT.batch()).last_hidden_state, original)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"pooling": "mean"}, True),
+        ({"pooling": "cls"}, True),
+        ({"pooling": "last"}, True),
+        ({"rest": "zero"}, False),
+        ({"pooling": "pooler"}, False),
+        ({"objective": "tokens"}, False),
+        ({"objective": "pooled+tokens"}, False),
+        ({"objective": spread}, False),
+    ],
+)
+def test_where_maps_are_usual(options: dict[str, Any], expected: bool) -> None:
+    assert suit(ranked(**options), elastic().anatomy) == expected
+
+
+def test_maps_are_not_usual_where_they_have_no_place() -> None:
+    tower = by_name("siglip-vision")
+    ranking = rank(tower.model(), tower.batches(), ranker="random", pooling="mean")
+    assert not suit(ranking, Elastic(tower.model(), ranking).anatomy)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"pooling": "tokens"}, InputError, "cls, mean, last"),
+        ({"pooling": "pooler"}, InputError, "cls, mean, last"),
+        ({"sparsities": ()}, InputError, "names no cut"),
+        ({"sparsities": (0.0,)}, InputError, "names no cut"),
+        ({"sparsities": (1.5,)}, BudgetError, "outside"),
+        ({"inputs": 0}, InputError, "too few"),
+        ({"batches": []}, InputError, "at least 2"),
+        ({"batches": BERT.batches(1)}, InputError, "at least 2"),
+    ],
+)
+def test_wishes_that_cannot_be_met_change_nothing(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    given = elastic()
+    fit_output_maps(given, BERT.batches(), sparsities=(0.5,))
+    before = given.ranking.output_maps
+    with pytest.raises(error, match=message):
+        fit_output_maps(given, **{"batches": BERT.batches(), **options})
+    assert given.ranking.output_maps is before and given.ranking.provenance["output_maps"]["sparsities"] == [0.5]
+
+
+def test_a_model_without_a_place_for_maps() -> None:
+    tower = by_name("siglip-vision")
+    given = Elastic(tower.model(), rank(tower.model(), tower.batches(), ranker="random"))
+    with pytest.raises(InputError, match="no place for an output map"):
+        fit_output_maps(given, tower.batches())
