@@ -3,14 +3,14 @@
 Calibration: `demo:text` (Python's help topics and source comments). Evaluation: retrieval of docstrings, and, where
 Debian's wordnet-base is installed, the fidelity of dictionary glosses. No evaluation text is seen in calibration.
 
-Run: python -m benchmarks.text [--seeds 0,1,2] [--rankers 'soft-mask;fisher;...'], or several of them side by side
-with a --name each, and then python -m benchmarks.text --merge NAME,NAME.
+Run: python -m benchmarks.text [--seeds 0,1,2] [--rankers 'soft-mask;fisher;...'] [--without-maps 'random;...'], or
+several of them side by side with a --name each, and then python -m benchmarks.text --merge NAME,NAME.
 """
 
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,17 @@ import pliant
 from benchmarks.record import RESULTS, save
 from pliant.checkpoint import DEMO_MODEL, open_checkpoint
 from pliant.cli.calibration import CalibrationData
+from pliant.compensation import fit_output_maps
 from pliant.data import DEMO_TEXTS, TextBatches, sample
 from pliant.demo import docstring_retrieval
 from pliant.evaluation import measure
-from pliant.rankers.rank import PRESETS, RANKERS
+from pliant.rankers.rank import PRESETS
 
 SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 FIXED_REST = "soft-mask, fixed rest"
-LABELS = (RANKERS[0], FIXED_REST, *RANKERS[1:])
+CHOICES = ("soft-mask", FIXED_REST, "fisher", "taylor", "magnitude", "random")
+MAPPED = " + output map"
+LABELS = tuple(f"{choice}{suffix}" for choice in CHOICES for suffix in (MAPPED, ""))
 WORDNET = Path("/usr/share/wordnet")
 
 
@@ -39,8 +42,11 @@ def glosses(count: int = 500) -> tuple[str, ...]:
     return tuple(sample(found, count, seed=0)) if found else ()
 
 
-def one(label: str, seed: int, calibration: CalibrationData) -> dict[str, Any]:
-    """Rank and measure; `soft-mask, fixed rest` is the method with the baselines' own rest values, the means."""
+def measured(label: str, seed: int, calibration: CalibrationData, maps: bool) -> Iterator[dict[str, Any]]:
+    """Rank and measure, once with rest values alone and, where `maps`, once more with output maps.
+
+    `soft-mask, fixed rest` is the method with the baselines' own rest values, the means.
+    """
     ranker = label.split(",")[0]
     settings = replace(PRESETS["default"], rest_rate=0.0) if label == FIXED_REST else PRESETS["default"]
     checkpoint = open_checkpoint(DEMO_MODEL)
@@ -56,20 +62,27 @@ def one(label: str, seed: int, calibration: CalibrationData) -> dict[str, Any]:
     def batches_of(texts: Sequence[str]) -> TextBatches:
         return TextBatches(texts, tokenizer, 32, 128)
 
-    names = {"model": DEMO_MODEL, "ranker": label}
-    curves = [
-        measure(elastic, SPARSITIES, docstring_retrieval(), (), batches_of, "mean", task_name="docstrings", **names)
-    ]
-    if other := glosses():
-        curves.append(measure(elastic, SPARSITIES, None, other, batches_of, "mean", task_name="glosses", **names))
-    story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
-    return {
-        "ranker": label,
-        "seed": seed,
-        "rank_seconds": seconds,
-        "ranking": story,
-        "curves": [curve.to_json() for curve in curves],
-    }
+    def run(name: str, seconds: float) -> dict[str, Any]:
+        names = {"model": DEMO_MODEL, "ranker": name}
+        curves = [
+            measure(elastic, SPARSITIES, docstring_retrieval(), (), batches_of, "mean", task_name="docstrings", **names)
+        ]
+        if other := glosses():
+            curves.append(measure(elastic, SPARSITIES, None, other, batches_of, "mean", task_name="glosses", **names))
+        story = {key: value for key, value in elastic.ranking.provenance.items() if key != "losses"}
+        return {
+            "ranker": name,
+            "seed": seed,
+            "rank_seconds": seconds,
+            "ranking": story,
+            "curves": [curve.to_json() for curve in curves],
+        }
+
+    yield run(label, seconds)
+    if maps:
+        start = time.perf_counter()
+        fit_output_maps(elastic, batches)
+        yield run(f"{label}{MAPPED}", seconds + time.perf_counter() - start)
 
 
 def merge(names: list[str], into: str) -> Path:
@@ -78,7 +91,8 @@ def merge(names: list[str], into: str) -> Path:
     runs = sorted((run for part in parts for run in part["runs"]), key=lambda run: LABELS.index(run["ranker"]))
     commits = {part["made_with"]["commit"] for part in parts}
     assert len(commits) == 1, f"The parts are of different commits: {commits}"
-    path = save(into, {**parts[0], "runs": runs})
+    used = {calibration["seed"]: calibration for part in parts for calibration in part["calibration"]}
+    path = save(into, {**parts[0], "calibration": list(used.values()), "runs": runs})
     for name in names:
         (RESULTS / f"{name}.json").unlink()
     return path
@@ -88,7 +102,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--merge", default="", help="result files to join, with commas")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--rankers", default=";".join(LABELS))
+    parser.add_argument("--rankers", default=";".join(CHOICES))
+    parser.add_argument("--without-maps", default=FIXED_REST, help="rankers that get no output maps")
     parser.add_argument("--name", default="text_minilm")
     options = parser.parse_args()
     if options.merge:
@@ -100,10 +115,12 @@ def main() -> None:
         calibration = CalibrationData(DEMO_TEXTS, seed=seed)
         used.append(asdict(calibration))
         for ranker in options.rankers.split(";"):
-            runs.append(one(ranker, seed, calibration))
-            points = runs[-1]["curves"][0]["points"]
-            print(ranker, seed, round(runs[-1]["rank_seconds"]), [round(p["cosine"], 4) for p in points], flush=True)
-            path = save(options.name, {"benchmark": "text", "calibration": used, "runs": runs})
+            maps = ranker not in options.without_maps.split(";")
+            for run in measured(ranker, seed, calibration, maps):
+                runs.append(run)
+                points = [round(point["cosine"], 4) for point in run["curves"][0]["points"]]
+                print(run["ranker"], seed, round(run["rank_seconds"]), points, flush=True)
+                path = save(options.name, {"benchmark": "text", "calibration": used, "runs": runs})
     print(path)
 
 

@@ -58,7 +58,7 @@ def kept() -> str:
         "of the full model's",
     ]
     rows = []
-    for sparsity, points in _points("soft-mask", "docstrings", result).items():
+    for sparsity, points in _points("soft-mask + output map", "docstrings", result).items():
         ndcg, full = (mean(point[key] for point in points) for key in ("ndcg_slim_queries", "full_ndcg"))
         parameters, macs = (mean(point[key] for point in points) for key in ("parameters", "macs"))
         cosine = mean(point["cosine"] for point in points)
