@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import torch
 from cli.specimens import VOCABULARY, edit_json, save
+from contracts.models import by_name
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, GPT2Config, GPT2Model, T5Config, T5Model
+
+from pliant.rankers.rank import rank
 
 Run = Callable[..., Any]
 Refused = Callable[..., str]
@@ -44,6 +47,16 @@ def test_the_pooling_of_sentence_transformers_is_found(pliant: Run, model: Path)
         '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}'
     )
     assert json.loads(pliant("describe", model, "--json").out)["pooling"] == "cls"
+
+
+@pytest.mark.parametrize(("name", "objective"), [("bert", "pooled"), ("dinov3", "pooled+tokens")])
+def test_the_objective_that_ranking_uses(pliant: Run, tmp_path: Path, name: str, objective: str) -> None:
+    model = by_name(name).model()
+    save(model, tmp_path / name)
+    assert json.loads(pliant("describe", tmp_path / name, "--json").out)["objective"] == objective
+    assert f", objective {objective}, float32" in pliant("describe", tmp_path / name).out
+    found = rank(model, by_name(name).batches(), ranker="magnitude").provenance["objective"]
+    assert found.endswith(" and tokens") == (objective == "pooled+tokens")
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/no/where", "a/b/c", "", "   ", "demo:nothing", "n" * 300])
@@ -131,6 +144,10 @@ def test_a_missing_pooler_is_no_fault(pliant: Run, model: Path) -> None:
         ({"vocab_size": -1}, "-1"),
         ({"model_type": "no-such-type"}, "no-such-type"),
         ({"hidden_act": "no-such-function"}, "no-such-function"),
+        ({"hidden_size": 0}, "0.0 cannot be raised"),
+        ({"num_attention_heads": 0}, "zero"),
+        ({"vocab_size": 0}, "out of bounds"),
+        ({"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}}, "bitsandbytes"),
     ],
 )
 def test_a_configuration_that_does_not_fit(refused: Refused, model: Path, change: dict[str, Any], named: str) -> None:

@@ -190,7 +190,7 @@ def test_describe_says_how_the_model_is_used(pliant: Run, model: Path) -> None:
     assert (found["pooling"], found["pooling_source"]) == ("cls", "1_Pooling/config.json")
     assert found["prompts"]["query"] == "big cat\n" and "2_Dense" in found["notes"][0]
     shown = pliant("describe", model).out
-    assert "pooling cls (1_Pooling/config.json), float32" in shown
+    assert "pooling cls (1_Pooling/config.json), objective pooled, float32" in shown
     assert "before a query: 'big cat\\n'" in shown and "Note: Its sentence-transformers pipeline" in shown
 
 
