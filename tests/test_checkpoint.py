@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 import torch
 from cli.specimens import edit_json, image_model, inputs, save, text_model
+from contracts.models import by_name
 from safetensors.torch import load_file
 from transformers import BertConfig, BertModel
 
 from pliant.checkpoint import CHECKPOINT_FILES, UNWANTED_FOLDERS, model_class, open_checkpoint
 from pliant.conventions import module_folders
-from pliant.errors import ArtefactError, InputError
+from pliant.errors import ArtefactError, InputError, UnsupportedModelError
 
 
 @pytest.fixture
@@ -118,6 +119,20 @@ def test_opening_changes_no_file(model: Path) -> None:
     open_checkpoint(str(model)).preprocessor()
     assert sorted(path.name for path in model.iterdir()) == names
     assert all(torch.equal(before[name], tensor) for name, tensor in load_file(model / "model.safetensors").items())
+
+
+@pytest.mark.parametrize("name", ["siglip-text", "siglip2-text"])
+def test_a_tower_that_only_its_own_files_name(tmp_path: Path, name: str) -> None:
+    """AutoModel has no class for it."""
+    model = by_name(name).model()
+    save(model, tmp_path / "tower")
+    found = open_checkpoint(str(tmp_path / "tower"))
+    assert type(found.model) is type(model) and found.inputs == "text"
+    assert all(torch.equal(mine, its) for mine, its in zip(found.model.parameters(), model.parameters(), strict=True))
+    for other in ("BertModel", "SiglipTextConfig", "PreTrainedModel", "AutoModel", "NoSuchModel", ""):
+        edit_json(tmp_path / "tower" / "config.json", architectures=[other])
+        with pytest.raises(UnsupportedModelError, match=r"transformers has no encoder class for it\. Pass a model"):
+            open_checkpoint(str(tmp_path / "tower"))
 
 
 @pytest.mark.parametrize("length", ["abc", -5, [1], 0.5])

@@ -163,8 +163,20 @@ def _downloaded(name: str) -> Path:
         ) from error
 
 
-# What transformers stumbles over depends on what is wrong with a file; it checks little by itself.
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError)
+# What transformers stumbles over depends on what is wrong with a file; it checks little by itself. A size of zero makes
+# it divide by zero or index into nothing, and a quantised model wants packages that may not be there.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    ArithmeticError,
+    AssertionError,
+    ImportError,
+    SafetensorError,
+)
 
 
 @contextmanager
@@ -180,13 +192,16 @@ def readable(name: str) -> Iterator[None]:
 
 
 def _load_model(directory: Path, name: str, class_name: str | None, dtype: str) -> nn.Module:
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoConfig
 
     with readable(name):
         config = AutoConfig.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
-    loader = AutoModel if class_name is None else model_class(class_name)
-    if class_name is None and type(config) not in AutoModel._model_mapping:
-        raise UnsupportedModelError(f"{name} is a {config.model_type}: transformers has no encoder class for it.")
+    loader = _encoder_class(config) if class_name is None else model_class(class_name)
+    if loader is None:
+        raise UnsupportedModelError(
+            f"{name} is a {config.model_type}: transformers has no encoder class for it. "
+            "Pass a model that AutoModel can load, or one tower of a model of two."
+        )
     with readable(name):
         # Weights of other shapes are let through here, since our own message about them can be understood.
         model, report = loader.from_pretrained(
@@ -200,6 +215,21 @@ def _load_model(directory: Path, name: str, class_name: str | None, dtype: str) 
         )
     _check_complete(model, report["missing_keys"], report["mismatched_keys"], name)
     return model.eval()
+
+
+def _encoder_class(config: Any) -> Any:
+    """Return what loads the encoder of a configuration: AutoModel, or the class that the checkpoint was saved from.
+
+    AutoModel knows no class for some towers, such as SigLIP's of texts; their `config.json` names it.
+    """
+    import transformers
+
+    if type(config) in transformers.AutoModel._model_mapping:
+        return transformers.AutoModel
+    names = config.architectures if isinstance(config.architectures, list) else []
+    own = getattr(transformers, names[0], None) if names and isinstance(names[0], str) else None
+    is_model = isinstance(own, type) and issubclass(own, transformers.PreTrainedModel)
+    return own if is_model and own.config_class is type(config) else None
 
 
 def model_class(name: str | None) -> Any:
