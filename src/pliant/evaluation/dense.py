@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -69,8 +70,8 @@ def measure_dense(
         progress: Called after each batch with the number of inputs done so far.
 
     Raises:
-        InputError: There are no sparsities or batches, the pooling gives no single embedding, or an output of the
-            full model is not finite.
+        InputError: There are no sparsities or batches, the pooling gives no single embedding, the model can't take a
+            batch, or an output of the full model is not finite.
         BudgetError: A sparsity can't be met.
     """
     check_embedding_pooling(pooling)
@@ -102,11 +103,24 @@ def _outputs(model: nn.Module, batch: Batch, pooling: str) -> _Outputs:
     inputs = to_device(batch, device_of(model))
     # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it later.
     with evaluating(model), torch.no_grad():
-        outputs = forward(model, inputs)
+        outputs = _called(model, inputs)
         tokens = pool(outputs, inputs, "tokens")
         if tokens.dim() == 3:
             tokens = tokens[valid_tokens(inputs, tokens)]
         return _Outputs(pool(outputs, inputs, pooling).float().cpu(), tokens.float())
+
+
+def _called(model: nn.Module, inputs: Batch) -> Any:
+    """Return what a model makes of its inputs; most have image sizes that they can't take."""
+    try:
+        return forward(model, inputs)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError, TypeError, LookupError, AssertionError) as error:
+        reason = " ".join(str(error).split()).removesuffix(".")
+        raise InputError(
+            f"The model can't take these inputs: {reason:.300}. Do the processor and the size of the images suit it?"
+        ) from error
 
 
 def _point(sparsity: float, price: Cost, full: _Sums, slim: _Sums) -> Point:
