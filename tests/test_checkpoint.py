@@ -135,6 +135,17 @@ def test_a_tower_that_only_its_own_files_name(tmp_path: Path, name: str) -> None
             open_checkpoint(str(tmp_path / "tower"))
 
 
+@pytest.mark.parametrize("name", ["bert-classifier", "qwen3", "vit", "siglip-text"])
+def test_layers_that_the_configuration_does_not_count(tmp_path: Path, name: str) -> None:
+    save(by_name(name).model(), tmp_path / "model")
+    open_checkpoint(str(tmp_path / "model"))
+    edit_json(tmp_path / "model" / "config.json", num_hidden_layers=1)
+    if name == "qwen3":
+        edit_json(tmp_path / "model" / "config.json", layer_types=["full_attention"])
+    with pytest.raises(InputError, match=r"has weights for .*1\..*, a layer that its config\.json doesn't count"):
+        open_checkpoint(str(tmp_path / "model"))
+
+
 @pytest.mark.parametrize("length", ["abc", -5, [1], 0.5])
 def test_a_longest_text_that_is_none(model: Path, length: Any) -> None:
     (model / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
@@ -148,6 +159,12 @@ def test_configurations_of_other_shapes(model: Path) -> None:
     (model / "modules.json").write_text('[{"path": 5}, {"path": "1_Pooling"}]')
     assert open_checkpoint(str(model)).pooling is None
     assert module_folders(model) == {"1_Pooling"}
+    (model / "modules.json").write_text('[{"path": "."}, {"path": ""}, {"path": "./1_Pooling"}]')
+    assert module_folders(model) == {"1_Pooling"}
+    (model / "modules.json").write_text(json.dumps([{"path": "x" * 5000, "type": "st.Pooling"}]))
+    with pytest.raises(InputError, match=r"Can't read .*Copy the checkpoint again"):
+        open_checkpoint(str(model))
+    (model / "modules.json").unlink()
     (model / "tokenizer_config.json").write_text("[1]")
     with pytest.raises(InputError, match="Can't read the model"):
         open_checkpoint(str(model)).preprocessor()

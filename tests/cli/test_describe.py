@@ -141,6 +141,8 @@ def test_a_missing_pooler_is_no_fault(pliant: Run, model: Path) -> None:
         ({"intermediate_size": "many"}, "intermediate_size"),
         ({"num_attention_heads": 5}, "multiple"),
         ({"num_hidden_layers": 3}, "encoder.layer.2"),
+        ({"num_hidden_layers": 1}, "encoder.layer.1"),
+        ({"num_hidden_layers": 0}, "has 0 layers"),
         ({"vocab_size": -1}, "-1"),
         ({"model_type": "no-such-type"}, "no-such-type"),
         ({"hidden_act": "no-such-function"}, "no-such-function"),
@@ -155,10 +157,10 @@ def test_a_configuration_that_does_not_fit(refused: Refused, model: Path, change
     assert named in refused("describe", model)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b"{}", b"\xff\xfe{}"])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b"null", b"{}", b"\xff\xfe{}"])
 def test_a_configuration_that_is_none(refused: Refused, model: Path, body: bytes) -> None:
     (model / "config.json").write_bytes(body)
-    assert str(model) in refused("describe", model)
+    assert str(model / "config.json") in refused("describe", model)
 
 
 @pytest.mark.parametrize("fraction", [0, 0.0001, 0.02, 0.5, 0.999])
