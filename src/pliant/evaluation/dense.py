@@ -116,7 +116,7 @@ def _called(model: nn.Module, inputs: Batch) -> Any:
         return forward(model, inputs)
     except torch.OutOfMemoryError:
         raise
-    except (RuntimeError, ValueError, TypeError, LookupError, AssertionError) as error:
+    except (RuntimeError, ValueError, TypeError, LookupError) as error:
         reason = " ".join(str(error).split()).removesuffix(".")
         raise InputError(
             f"The model can't take these inputs: {reason:.300}. Do the processor and the size of the images suit it?"
