@@ -75,3 +75,14 @@ def test_valid_tokens_follow_the_mask(name: str) -> None:
 )
 def test_all_tokens_are_valid_without_a_mask_that_fits(batch: Any) -> None:
     assert valid_tokens(batch, torch.zeros(2, 3, 4)).all()
+
+
+def test_what_a_model_asserts_of_its_inputs_is_an_error_of_values() -> None:
+    class Picky(nn.Linear):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            assert len(input) % 2 == 0, "not even"
+            return input
+
+    assert len(forward(Picky(1, 1), torch.zeros(2, 1))) == 2
+    with pytest.raises(ValueError, match="not even"):
+        forward(Picky(1, 1), torch.zeros(3, 1))

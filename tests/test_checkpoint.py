@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 import torch
 from cli.specimens import edit_json, image_model, inputs, save, text_model
+from contracts.models import by_name
 from safetensors.torch import load_file
 from transformers import BertConfig, BertModel
 
 from pliant.checkpoint import CHECKPOINT_FILES, UNWANTED_FOLDERS, model_class, open_checkpoint
 from pliant.conventions import module_folders
-from pliant.errors import ArtefactError, InputError
+from pliant.errors import ArtefactError, InputError, UnsupportedModelError
 
 
 @pytest.fixture
@@ -120,6 +121,31 @@ def test_opening_changes_no_file(model: Path) -> None:
     assert all(torch.equal(before[name], tensor) for name, tensor in load_file(model / "model.safetensors").items())
 
 
+@pytest.mark.parametrize("name", ["siglip-text", "siglip2-text"])
+def test_a_tower_that_only_its_own_files_name(tmp_path: Path, name: str) -> None:
+    """AutoModel has no class for it."""
+    model = by_name(name).model()
+    save(model, tmp_path / "tower")
+    found = open_checkpoint(str(tmp_path / "tower"))
+    assert type(found.model) is type(model) and found.inputs == "text"
+    assert all(torch.equal(mine, its) for mine, its in zip(found.model.parameters(), model.parameters(), strict=True))
+    for other in ("BertModel", "SiglipTextConfig", "PreTrainedModel", "AutoModel", "NoSuchModel", ""):
+        edit_json(tmp_path / "tower" / "config.json", architectures=[other])
+        with pytest.raises(UnsupportedModelError, match=r"transformers has no encoder class for it\. Pass a model"):
+            open_checkpoint(str(tmp_path / "tower"))
+
+
+@pytest.mark.parametrize("name", ["bert-classifier", "qwen3", "vit", "siglip-text"])
+def test_layers_that_the_configuration_does_not_count(tmp_path: Path, name: str) -> None:
+    save(by_name(name).model(), tmp_path / "model")
+    open_checkpoint(str(tmp_path / "model"))
+    edit_json(tmp_path / "model" / "config.json", num_hidden_layers=1)
+    if name == "qwen3":
+        edit_json(tmp_path / "model" / "config.json", layer_types=["full_attention"])
+    with pytest.raises(InputError, match=r"has weights for .*1\..*, a layer that its config\.json doesn't count"):
+        open_checkpoint(str(tmp_path / "model"))
+
+
 @pytest.mark.parametrize("length", ["abc", -5, [1], 0.5])
 def test_a_longest_text_that_is_none(model: Path, length: Any) -> None:
     (model / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
@@ -133,6 +159,12 @@ def test_configurations_of_other_shapes(model: Path) -> None:
     (model / "modules.json").write_text('[{"path": 5}, {"path": "1_Pooling"}]')
     assert open_checkpoint(str(model)).pooling is None
     assert module_folders(model) == {"1_Pooling"}
+    (model / "modules.json").write_text('[{"path": "."}, {"path": ""}, {"path": "./1_Pooling"}]')
+    assert module_folders(model) == {"1_Pooling"}
+    (model / "modules.json").write_text(json.dumps([{"path": "x" * 5000, "type": "st.Pooling"}]))
+    with pytest.raises(InputError, match=r"Can't read .*Copy the checkpoint again"):
+        open_checkpoint(str(model))
+    (model / "modules.json").unlink()
     (model / "tokenizer_config.json").write_text("[1]")
     with pytest.raises(InputError, match="Can't read the model"):
         open_checkpoint(str(model)).preprocessor()

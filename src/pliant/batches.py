@@ -14,16 +14,23 @@ Batch = Mapping[str, Tensor] | Tensor
 
 
 def forward(model: nn.Module, batch: Batch) -> Any:
-    """Call `model` with `batch`, floating-point inputs in the model's own precision, and return what it returns."""
+    """Call `model` with `batch`, floating-point inputs in the model's own precision, and return what it returns.
+
+    Raises:
+        ValueError: The model asserts something of its inputs that isn't so, as timm's do of an image's size.
+    """
     precision = next(model.parameters()).dtype
 
     def fitting(value: Any) -> Any:
         fractions = isinstance(value, Tensor) and value.is_floating_point() and precision.is_floating_point
         return value.to(precision) if fractions else value
 
-    if isinstance(batch, Tensor):
-        return model(fitting(batch))
-    return model(**{name: fitting(value) for name, value in batch.items()})
+    try:
+        if isinstance(batch, Tensor):
+            return model(fitting(batch))
+        return model(**{name: fitting(value) for name, value in batch.items()})
+    except AssertionError as error:
+        raise ValueError(str(error) or "an assertion of the model's own failed") from error
 
 
 def size(batch: Batch) -> int:

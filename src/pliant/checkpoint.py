@@ -1,6 +1,7 @@
 """Opening a model by path or name, with its tokenizer and the pooling that it is meant for."""
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,7 @@ class Checkpoint:
         pooling: The pooling that its files name; None where there is none, or none that pliant knows.
         max_tokens: The longest text that it is meant for, in tokens.
         conventions: What else its files say of how it is to be used.
+        lacks_pooler: Whether its files have no weights for its pooler, which are random then.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Checkpoint:
     pooling: str | None
     max_tokens: int
     conventions: Conventions = field(default_factory=Conventions)
+    lacks_pooler: bool = False
 
     def preprocessor(self) -> Any:
         """Return the checkpoint's own tokenizer, or image processor.
@@ -95,15 +98,17 @@ def open_checkpoint(name: str, dtype: str = "auto") -> Checkpoint:
     if manifest.get("form") == "cut":
         raise InputError(f"{name} is a standalone cut. Pass the elastic directory or the model that it was cut from.")
     config = read_json(directory / "config.json")
+    if not config and (directory / "config.json").is_file():
+        raise InputError(f"{directory / 'config.json'} holds no JSON object with settings. Copy the checkpoint again.")
     architecture = None if config or not timm_hub.repository(name) else name
     if architecture or timm_hub.is_timm(config):
         with readable(name):
             # As AutoModel does, without the classifier, unless one was there when the model was saved.
             model = timm_hub.load(directory, manifest.get("classes", 0), architecture)
         model = model if dtype == "auto" else model.to(getattr(torch, dtype))
-        inputs = "image"
+        inputs, lacks_pooler = "image", False
     else:
-        model = _load_model(directory, name, manifest.get("class"), dtype)
+        model, lacks_pooler = _load_model(directory, name, manifest.get("class"), dtype)
         inputs = "image" if getattr(model, "main_input_name", "") == "pixel_values" else "text"
     conventions = conventions_of(directory)
     return Checkpoint(
@@ -114,6 +119,7 @@ def open_checkpoint(name: str, dtype: str = "auto") -> Checkpoint:
         pooling=conventions.pooling,
         max_tokens=min(max_tokens(directory), describe(model).native_tokens),
         conventions=conventions,
+        lacks_pooler=lacks_pooler,
     )
 
 
@@ -163,8 +169,20 @@ def _downloaded(name: str) -> Path:
         ) from error
 
 
-# What transformers stumbles over depends on what is wrong with a file; it checks little by itself.
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError)
+# What transformers stumbles over depends on what is wrong with a file; it checks little by itself. A size of zero makes
+# it divide by zero or index into nothing, and a quantised model wants packages that may not be there.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    ArithmeticError,
+    AssertionError,
+    ImportError,
+    SafetensorError,
+)
 
 
 @contextmanager
@@ -179,14 +197,21 @@ def readable(name: str) -> Iterator[None]:
         raise InputError(f"Can't read the model {name}: {reason}. Is the checkpoint complete?") from error
 
 
-def _load_model(directory: Path, name: str, class_name: str | None, dtype: str) -> nn.Module:
-    from transformers import AutoConfig, AutoModel
+def _load_model(directory: Path, name: str, class_name: str | None, dtype: str) -> tuple[nn.Module, bool]:
+    """Return a model of transformers, and whether the weights of its pooler are missing."""
+    from transformers import AutoConfig
 
     with readable(name):
         config = AutoConfig.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
-    loader = AutoModel if class_name is None else model_class(class_name)
-    if class_name is None and type(config) not in AutoModel._model_mapping:
-        raise UnsupportedModelError(f"{name} is a {config.model_type}: transformers has no encoder class for it.")
+    layers = getattr(config, "num_hidden_layers", None)
+    if isinstance(layers, int) and layers < 1:
+        raise InputError(f"{name} has {layers} layers, says its config.json; at least 1 is needed. Correct it.")
+    loader = _encoder_class(config) if class_name is None else model_class(class_name)
+    if loader is None:
+        raise UnsupportedModelError(
+            f"{name} is a {config.model_type}: transformers has no encoder class for it. "
+            "Pass a model that AutoModel can load, or one tower of a model of two."
+        )
     with readable(name):
         # Weights of other shapes are let through here, since our own message about them can be understood.
         model, report = loader.from_pretrained(
@@ -198,8 +223,30 @@ def _load_model(directory: Path, name: str, class_name: str | None, dtype: str) 
             use_safetensors=True,
             ignore_mismatched_sizes=True,
         )
-    _check_complete(model, report["missing_keys"], report["mismatched_keys"], name)
-    return model.eval()
+    missing: set[str] = report["missing_keys"]
+    # Encoders are often published without the pooler, whose output few use.
+    absent = sorted(key for key in missing if "pooler" not in key.split("."))
+    _check_shapes(report["mismatched_keys"], name)
+    # A model that no family knows is refused for that, whatever else it lacks.
+    layers = describe(model).layers
+    _check_complete(absent, _further_layers(model, layers, report["unexpected_keys"]), name)
+    return model.eval(), len(absent) < len(missing)
+
+
+def _encoder_class(config: Any) -> Any:
+    """Return what loads the encoder of a configuration: AutoModel, or the class that the checkpoint was saved from.
+
+    AutoModel knows no class for some towers, such as SigLIP's of texts; their `config.json` names it.
+    """
+    import transformers
+
+    if type(config) in transformers.AutoModel._model_mapping:
+        return transformers.AutoModel
+    names = config.architectures if isinstance(config.architectures, list) else []
+    own = getattr(transformers, names[0], None) if names and isinstance(names[0], str) else None
+    if not (isinstance(own, type) and issubclass(own, transformers.PreTrainedModel)):
+        return None
+    return own if own.config_class is type(config) else None
 
 
 def model_class(name: str | None) -> Any:
@@ -216,19 +263,32 @@ def model_class(name: str | None) -> Any:
     return found
 
 
-def _check_complete(model: nn.Module, missing: set[str], mismatched: Collection[tuple[Any, ...]], name: str) -> None:
-    """Refuse a checkpoint that lacks weights, or has some of other shapes: the model's own would be random."""
+def _check_shapes(mismatched: Collection[tuple[Any, ...]], name: str) -> None:
+    """Refuse a checkpoint with weights of other shapes: the model's own would be random."""
     if mismatched:
         key, found, expected = min(mismatched)
         raise InputError(
             f"{name} has weights {list(found)} for {key}, but its config.json says {list(expected)}. "
             "Copy the checkpoint again."
         )
-    # A model that no family knows is refused for that, whatever else it lacks.
-    describe(model)
-    # Encoders are often published without the pooler, whose output few use.
-    absent = sorted(key for key in missing if "pooler" not in key.split("."))
+
+
+def _check_complete(absent: Sequence[str], further: Sequence[str], name: str) -> None:
+    """Refuse a checkpoint that lacks weights, which would be random, or has layers that the model would do without."""
     if absent:
+        others = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+        raise InputError(f"{name} has no weights for {absent[0]}{others}. Is it another kind of checkpoint?")
+    if further:
         raise InputError(
-            f"{name} has no weights for {absent[0]} and {len(absent) - 1} more. Is it another kind of checkpoint?"
+            f"{name} has weights for {further[0]}, a layer that its config.json doesn't count. "
+            "Correct num_hidden_layers, or copy the checkpoint again."
         )
+
+
+def _further_layers(model: Any, layers: Sequence[str], unexpected: Collection[str]) -> list[str]:
+    """Return the names of weights of layers that come after the last of a model's own."""
+    stack, _, last = layers[-1].rpartition(".")
+    # The weights may be those of a model with a head, which has the encoder under a name.
+    name = re.compile(rf"(?:{re.escape(model.base_model_prefix)}\.)?{re.escape(stack)}\.(\d+)\..*")
+    matches = [found for key in unexpected if (found := name.fullmatch(key))]
+    return sorted(found[0] for found in matches if last.isdigit() and int(found[1]) > int(last))

@@ -208,7 +208,8 @@ def module_folders(directory: Path) -> set[str]:
     Raises:
         InputError: The list of them can't be read.
     """
-    return {Path(path).parts[0] for _, path in _modules(directory) if path}
+    # The module that is the directory itself has no path, or a dot.
+    return {path.parts[0] for _, name in _modules(directory) if (path := Path(name)).parts}
 
 
 def _modules(directory: Path) -> list[tuple[str, str]]:
@@ -234,9 +235,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _parsed(path: Path) -> Any:
     """Return what a JSON file holds; None when there is no file."""
-    if not path.is_file():
-        return None
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        # A path that a file names may be one that no system has.
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"Can't read {path}: {error}. Copy the checkpoint again.") from error

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import torch
 from cli.specimens import VOCABULARY, edit_json, save
+from contracts.models import by_name
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, GPT2Config, GPT2Model, T5Config, T5Model
+
+from pliant.rankers.rank import rank
 
 Run = Callable[..., Any]
 Refused = Callable[..., str]
@@ -44,6 +47,16 @@ def test_the_pooling_of_sentence_transformers_is_found(pliant: Run, model: Path)
         '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}'
     )
     assert json.loads(pliant("describe", model, "--json").out)["pooling"] == "cls"
+
+
+@pytest.mark.parametrize(("name", "objective"), [("bert", "pooled"), ("dinov3", "pooled+tokens")])
+def test_the_objective_that_ranking_uses(pliant: Run, tmp_path: Path, name: str, objective: str) -> None:
+    model = by_name(name).model()
+    save(model, tmp_path / name)
+    assert json.loads(pliant("describe", tmp_path / name, "--json").out)["objective"] == objective
+    assert f", objective {objective}, float32" in pliant("describe", tmp_path / name).out
+    found = rank(model, by_name(name).batches(), ranker="magnitude").provenance["objective"]
+    assert found.endswith(" and tokens") == (objective == "pooled+tokens")
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/no/where", "a/b/c", "", "   ", "demo:nothing", "n" * 300])
@@ -128,9 +141,15 @@ def test_a_missing_pooler_is_no_fault(pliant: Run, model: Path) -> None:
         ({"intermediate_size": "many"}, "intermediate_size"),
         ({"num_attention_heads": 5}, "multiple"),
         ({"num_hidden_layers": 3}, "encoder.layer.2"),
+        ({"num_hidden_layers": 1}, "encoder.layer.1"),
+        ({"num_hidden_layers": 0}, "has 0 layers"),
         ({"vocab_size": -1}, "-1"),
         ({"model_type": "no-such-type"}, "no-such-type"),
         ({"hidden_act": "no-such-function"}, "no-such-function"),
+        ({"hidden_size": 0}, "0.0 cannot be raised"),
+        ({"num_attention_heads": 0}, "zero"),
+        ({"vocab_size": 0}, "out of bounds"),
+        ({"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}}, "bitsandbytes"),
     ],
 )
 def test_a_configuration_that_does_not_fit(refused: Refused, model: Path, change: dict[str, Any], named: str) -> None:
@@ -138,10 +157,10 @@ def test_a_configuration_that_does_not_fit(refused: Refused, model: Path, change
     assert named in refused("describe", model)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b"{}", b"\xff\xfe{}"])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b"null", b"{}", b"\xff\xfe{}"])
 def test_a_configuration_that_is_none(refused: Refused, model: Path, body: bytes) -> None:
     (model / "config.json").write_bytes(body)
-    assert str(model) in refused("describe", model)
+    assert str(model / "config.json") in refused("describe", model)
 
 
 @pytest.mark.parametrize("fraction", [0, 0.0001, 0.02, 0.5, 0.999])

@@ -91,6 +91,7 @@ def test_images(pliant: Run, refused: Refused, vision_model: Path, pictures: Pat
     shown, page = pliant(*command, "--report", tmp_path / "page.html"), tmp_path / "page.html"
     assert "tokens" in shown.out and "token outputs" in page.read_text("utf-8")
     assert "--image-size 0 is too small" in refused(*command, "--image-size", 0)
+    assert "can't take these inputs: Input image size (16*16) doesn't match" in refused(*command, "--image-size", 16)
     assert "model of texts" in refused(*command, "--query-column", "a", "--document-column", "b")
     damaged = pictures / "0.png"
     damaged.write_bytes(b"no image")

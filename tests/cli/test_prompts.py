@@ -190,7 +190,7 @@ def test_describe_says_how_the_model_is_used(pliant: Run, model: Path) -> None:
     assert (found["pooling"], found["pooling_source"]) == ("cls", "1_Pooling/config.json")
     assert found["prompts"]["query"] == "big cat\n" and "2_Dense" in found["notes"][0]
     shown = pliant("describe", model).out
-    assert "pooling cls (1_Pooling/config.json), float32" in shown
+    assert "pooling cls (1_Pooling/config.json), objective pooled, float32" in shown
     assert "before a query: 'big cat\\n'" in shown and "Note: Its sentence-transformers pipeline" in shown
 
 
@@ -243,3 +243,20 @@ def test_prompts_that_are_no_texts(pliant: Run, model: Path) -> None:
     assert json.loads(pliant("describe", model, "--json").out)["prompts"] == {"query": "", "document": ""}
     edit_json(model / "config_sentence_transformers.json", prompts={"query": None})
     assert pliant("describe", model).status == 0
+
+
+def test_a_pooling_that_is_none(refused: Refused, model: Path, texts: Path, tmp_path: Path) -> None:
+    for name in ("", "MEAN", "max"):
+        command = ("rank", model, "--data", texts, "--out", tmp_path / "e", "--pooling", name)
+        assert f"Unknown pooling {name!r}. Allowed: cls, mean" in refused(*command)
+
+
+def test_a_pooler_without_weights(
+    pliant: Run, refused: Refused, vision_model: Path, pictures: Path, tmp_path: Path
+) -> None:
+    """transformers makes one of random weights, another one each time."""
+    command = ("rank", vision_model, "--data", pictures, "--out", tmp_path / "e", "--ranker", "magnitude")
+    message = refused(*command, "--batch-size", 4, "--pooling", "pooler")
+    assert "has no weights for its pooler" in message and "--pooling: cls, mean" in message
+    assert pliant(*command, "--batch-size", 4).status == 0
+    assert "no weights for its pooler" in refused("eval", tmp_path / "e", "--data", pictures, "--pooling", "pooler")

@@ -323,5 +323,7 @@ def test_image_sizes(
     # This ViT's positions are for images of 24 pixels.
     assert "can't take the calibration batch" in refused(*command, *out, "--image-size", 16)
     assert "--image-size 0 is too small" in refused(*command, *out, "--image-size", 0)
+    for size in (1, 100_000):
+        assert f"--image-size {size} is out of range" in refused(*command, *out, "--image-size", size)
     assert "reads texts" in refused("rank", model, "--data", texts, *out, "--image-size", 16)
     assert pliant(*command, *out, "--image-size", 24).status == 0

@@ -41,3 +41,8 @@ def test_a_checkpoint_without_weights(refused: Refused, tmp_path: Path) -> None:
     model = saved(tmp_path / "model")
     (model / "model.safetensors").unlink()
     assert "timm.models.save_for_hf" in refused("describe", model)
+
+
+def test_an_image_size_that_is_no_multiple_of_the_patch(refused: Refused, pictures: Path, tmp_path: Path) -> None:
+    command = ("rank", saved(tmp_path / "model"), "--data", pictures, "--out", tmp_path / "e", "--batch-size", 4)
+    assert "should be divisible by patch size (8)" in refused(*command, "--image-size", 20)

@@ -41,7 +41,7 @@ def test_an_encoder_is_described_without_weights(pliant: Run, monkeypatch: pytes
     result = pliant("describe", MINILM)
     assert (result.status, result.err) == (0, "")
     assert "9,288 units. 10,632,960 of 22,713,216 parameters" in result.out
-    assert "pooling mean" in result.out and "Their licence: Apache-2.0" in result.out
+    assert "pooling mean, objective pooled\n" in result.out and "Their licence: Apache-2.0" in result.out
     found = json.loads(pliant("describe", "BAAI/bge-small-en-v1.5", "--json", "--tokens", 7).out)
     assert (found["pooling"], found["licence"], found["tokens"]) == ("cls", "MIT", 7)
 

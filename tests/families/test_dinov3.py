@@ -29,3 +29,11 @@ def test_without_its_rotary_embeddings_it_is_refused() -> None:
     model.rope_embeddings = nn.Identity()
     with pytest.raises(UnsupportedModelError, match="no embeddings of positions"):
         describe(model)
+
+
+def test_a_gated_mlp_without_its_gate_is_no_plain_one() -> None:
+    model = by_name("dinov3-gated").model()
+    mlp = describe(model).sites[-1].name
+    del model.get_submodule(mlp)._modules["gate_proj"]
+    with pytest.raises(UnsupportedModelError, match=f"{mlp}.gate_proj"):
+        describe(model)

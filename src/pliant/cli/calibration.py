@@ -11,6 +11,9 @@ from pliant.errors import InputError
 # An image is hundreds of tokens, most texts are a few dozen.
 _BATCH_SIZES = {"text": 16, "image": 8}
 
+# An image of one pixel has no patch, and of larger ones a batch doesn't fit into most memories.
+_SIDES = (2, 4096)
+
 
 @dataclass(frozen=True)
 class CalibrationData:
@@ -86,10 +89,15 @@ class CalibrationData:
 
 
 def check_image_size(image_size: int | None, checkpoint: Checkpoint) -> None:
-    """Refuse an image size for a model of texts.
+    """Refuse an image size for a model of texts, and one that no model of images can have.
 
     Raises:
         InputError: It is one.
     """
-    if image_size is not None and checkpoint.inputs == "text":
+    if image_size is None:
+        return
+    if checkpoint.inputs == "text":
         raise InputError(f"--image-size {image_size} is for models of images; {checkpoint.name} reads texts.")
+    smallest, largest = _SIDES
+    if not smallest <= image_size <= largest:
+        raise InputError(f"--image-size {image_size} is out of range. Give one from {smallest} to {largest}.")

@@ -94,6 +94,7 @@ def _summary(found: _Found, tokens: int | None) -> dict[str, Any]:
         "model": found.name,
         "family": anatomy.family,
         "pooling": found.pooling,
+        "objective": anatomy.objective,
         "licence": found.encoder.licence if found.encoder else None,
         "units": anatomy.units,
         "prunable_parameters": anatomy.prunable_parameters,
@@ -110,9 +111,11 @@ def _summary(found: _Found, tokens: int | None) -> dict[str, Any]:
 
 def _title(found: _Found) -> str:
     usage = found.usage
-    pooling = found.pooling if found.encoder else f"{found.pooling} ({usage['pooling_source']}), {usage['dtype']}"
+    pooling = found.pooling if found.encoder else f"{found.pooling} ({usage['pooling_source']})"
+    told = [f"family {found.anatomy.family}", f"pooling {pooling}", f"objective {found.anatomy.objective}"]
+    told += [usage["dtype"]] if "dtype" in usage else []
     prompts = [f"\nbefore a {name}: {text!r}" for name, text in usage.get("prompts", {}).items() if text]
-    return f"{found.name}: family {found.anatomy.family}, pooling {pooling}{''.join(prompts)}"
+    return f"{found.name}: {', '.join(told)}{''.join(prompts)}"
 
 
 def _report(found: _Found, tokens: int) -> Group:

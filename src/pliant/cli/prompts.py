@@ -7,6 +7,8 @@ import typer
 from pliant.checkpoint import Checkpoint
 from pliant.conventions import Prompts
 from pliant.errors import InputError
+from pliant.families import describe
+from pliant.pooling import check_pooling
 from pliant.ranking import Ranking
 
 Prompt = Annotated[str | None, typer.Option(help="Put before all texts, in place of the model's own prompts.")]
@@ -49,15 +51,23 @@ def usual_pooling(checkpoint: Checkpoint, asked: str | None, prompts: Prompts) -
     """Return the pooling to rank for: what the user asks for, else the checkpoint's; None is the family's.
 
     Raises:
-        InputError: The checkpoint's pooling isn't one that pliant knows, or leaves out the prompt's tokens.
+        InputError: What is asked for is no pooling; or the checkpoint's isn't one that pliant knows, leaves out the
+            prompt's tokens, or is that of a pooler without weights.
     """
     conventions = checkpoint.conventions
+    if asked is not None:
+        check_pooling(asked)
     if asked is None and conventions.unknown:
         raise InputError(
             f"{checkpoint.name} pools by {conventions.unknown}, says {conventions.source}; pliant doesn't know that. "
             "Choose what to rank for by --pooling, such as --pooling mean."
         )
     pooling = asked or checkpoint.pooling
+    if checkpoint.lacks_pooler and (pooling or describe(checkpoint.model).pooling) == "pooler":
+        raise InputError(
+            f"{checkpoint.name} has no weights for its pooler, so its embeddings would be random. "
+            "Choose another --pooling: cls, mean, last or tokens."
+        )
     if prompts.distinct and not conventions.prompt_is_pooled and pooling not in ("last", "pooler"):
         raise InputError(
             f"{checkpoint.name} leaves its prompt's tokens out of the pooling (include_prompt: false), which pliant "

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -64,8 +65,8 @@ def measure_dense(
         progress: Called after each batch with the number of inputs done so far.
 
     Raises:
-        InputError: There are no sparsities or batches, the pooling gives no single embedding, or an embedding is not
-            finite.
+        InputError: There are no sparsities or batches, the pooling gives no single embedding, the model can't take a
+            batch, or an embedding is not finite.
         BudgetError: A sparsity can't be met.
     """
     check_embedding_pooling(pooling)
@@ -91,13 +92,26 @@ def _outputs(model: nn.Module, batch: Batch, pooling: str, first: int) -> _Outpu
     """Return what a model gives for a batch that begins with input `first`."""
     inputs = to_device(batch, device_of(model))
     with evaluating(model):
-        outputs = forward(model, inputs)
+        outputs = _called(model, inputs)
         tokens = pool(outputs, inputs, "tokens")
         if tokens.dim() == 3:
             tokens = tokens[valid_tokens(inputs, tokens)]
         embeddings = pool(outputs, inputs, pooling).float().cpu()
     check_embedding(embeddings, first)
     return _Outputs(embeddings, tokens.float())
+
+
+def _called(model: nn.Module, inputs: Batch) -> Any:
+    """Return what a model makes of its inputs; most have image sizes that they can't take."""
+    try:
+        return forward(model, inputs)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError, TypeError, LookupError) as error:
+        reason = " ".join(str(error).split()).removesuffix(".")
+        raise InputError(
+            f"The model can't take these inputs: {reason:.300}. Do the processor and the size of the images suit it?"
+        ) from error
 
 
 def _point(rung: Rung, full: Tensor, slim: _Sums) -> Point:

@@ -6,16 +6,24 @@ from torch import nn
 
 from pliant.families import vit
 from pliant.families.layout import Family, Layout, Neurons, Surroundings
-from pliant.families.parts import Gives
+from pliant.families.parts import Gives, Has
+
+_MODELING = "transformers.models.dinov3_vit.modeling_dinov3_vit"
 
 PLAIN = Layout(
-    layers=frozenset({"transformers.models.dinov3_vit.modeling_dinov3_vit.DINOv3ViTLayer"}),
+    layers=frozenset({f"{_MODELING}.DINOv3ViTLayer"}),
     heads=replace(vit.HEADS, counts=("attention.num_heads",)),
     neurons=Neurons("mlp", ("mlp.up_proj",), "mlp.down_proj", sublayer=Gives("mlp")),
     passive=frozenset({"norm1", "layer_scale1", "drop_path", "norm2", "layer_scale2", "mlp.act_fn"}),
+    # A gated MLP without its gate has the parts of a plain one.
+    classes=(Has("mlp", frozenset({f"{_MODELING}.DINOv3ViTMLP"})),),
 )
 
-GATED = replace(PLAIN, neurons=Neurons("mlp", ("mlp.gate_proj", "mlp.up_proj"), "mlp.down_proj", sublayer=Gives("mlp")))
+GATED = replace(
+    PLAIN,
+    neurons=Neurons("mlp", ("mlp.gate_proj", "mlp.up_proj"), "mlp.down_proj", sublayer=Gives("mlp")),
+    classes=(Has("mlp", frozenset({f"{_MODELING}.DINOv3ViTGatedMLP"})),),
+)
 
 
 def surroundings(model: nn.Module, layers: tuple[str, ...]) -> Surroundings:
