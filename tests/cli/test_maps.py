@@ -1,0 +1,94 @@
+"""Output maps from the command line: which cuts get one, what refuses, and what later commands make of them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pliant.artefacts import load_cut, load_elastic
+from pliant.compensation import LADDER
+from pliant.elastic import load
+
+Run = Callable[..., Any]
+Refused = Callable[..., str]
+QUICK = ("--ranker", "fisher", "--batch-size", 8, "--quiet")
+
+
+def sparsities(directory: Path) -> list[float] | None:
+    story = load_elastic(directory)[1].provenance.get("output_maps")
+    return story and story["sparsities"]
+
+
+@pytest.fixture
+def ranked(pliant: Run, model: Path, texts: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Ranks the text model with these options."""
+
+    def run(*options: object) -> Path:
+        out = tmp_path / "ranked"
+        assert pliant("rank", model, "--data", texts, "--out", out, *QUICK, *options).status == 0
+        return out
+
+    return run
+
+
+def test_by_default_the_ladder_has_maps(ranked: Callable[..., Path]) -> None:
+    out = ranked()
+    assert set(sparsities(out) or ()) <= set(LADDER) and len(sparsities(out) or ()) > 3
+    assert load_elastic(out)[1].output_maps is not None
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("0.25, 0.5", [0.25, 0.5]), ("none", None), ("None ", None)])
+def test_sizes_that_were_asked_for(ranked: Callable[..., Path], asked: str, expected: list[float] | None) -> None:
+    assert sparsities(ranked("--output-maps", asked)) == expected
+
+
+@pytest.mark.parametrize("options", [("--rest", "zero"), ("--objective", "tokens"), ("--pooling", "tokens")])
+def test_where_there_are_none_by_default(ranked: Callable[..., Path], options: tuple[str, str]) -> None:
+    assert sparsities(ranked(*options)) is None
+
+
+@pytest.mark.parametrize("asked", ["0", "1", "nan", "-0.5", "0.5,1.5", "half", "", ","])
+def test_what_is_no_size(refused: Refused, model: Path, texts: Path, tmp_path: Path, asked: str) -> None:
+    message = refused("rank", model, "--data", texts, "--out", tmp_path / "e", *QUICK, "--output-maps", asked)
+    assert "--output-maps" in message and "0.3,0.5" in message
+
+
+def test_a_wish_that_the_objective_rules_out(refused: Refused, model: Path, texts: Path, tmp_path: Path) -> None:
+    options = ("--pooling", "tokens", "--output-maps", "0.5")
+    message = refused("rank", model, "--data", texts, "--out", tmp_path / "e", *QUICK, *options)
+    assert "cls, mean, last" in message
+
+
+def test_cut_and_eval_use_them(pliant: Run, ranked: Callable[..., Path], tmp_path: Path) -> None:
+    out = ranked("--output-maps", "0.5")
+    elastic = load(out)
+    cost = elastic.cost(elastic.plan(sparsity=0.5))
+    result = pliant("cut", out, "--sparsity", 0.5, "--out", tmp_path / "cut", "--json")
+    assert json.loads(result.out)["parameters"] == cost.parameters
+    assert sum(parameter.numel() for parameter in load_cut(tmp_path / "cut").parameters()) == cost.parameters
+    assert elastic.anatomy.output is not None
+    width = elastic.anatomy.output.width
+    elastic.use_output_maps_(None)
+    assert cost.parameters - elastic.cost(elastic.plan(sparsity=0.5)).parameters == width * (width + 1)
+
+
+def test_rivals_get_maps_too(
+    pliant: Run, ranked: Callable[..., Path], texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a comparison would credit the ranking with what the maps do."""
+    from pliant.cli import maps
+
+    fitted: list[tuple[float, ...]] = []
+    original = maps.fit_output_maps
+
+    def spy(elastic: Any, batches: Any, **options: Any) -> None:
+        fitted.append(tuple(options["sparsities"]))
+        original(elastic, batches, **options)
+
+    out = ranked("--output-maps", "0.3,0.6")
+    monkeypatch.setattr(maps, "fit_output_maps", spy)
+    options = ("--data", texts, "--sparsity", "0.3", "--against", "magnitude", "--quiet")
+    assert pliant("eval", out, *options).status == 0
+    assert fitted == [(0.3, 0.6)]
