@@ -241,7 +241,8 @@ class Elastic:
             directory: A directory that doesn't exist yet, or is empty.
 
         Raises:
-            InputError: The directory exists, or can't be written; or the model isn't a transformers model.
+            InputError: The directory exists, or can't be written; or neither transformers nor `timm.create_model` made
+                the model.
         """
         back = [torch.argsort(order) for order in self._orders]
         gained = picked_heads(self.anatomy)

@@ -140,6 +140,16 @@ def test_batches_that_the_model_cannot_take(batch: dict[str, torch.Tensor], name
         rank(by_name("bert").model(), [batch] * 4)
 
 
+def test_words_for_a_model_of_images() -> None:
+    with pytest.raises(InputError, match="can't take the calibration batch"):
+        rank(by_name("vit").model(), [{"input_ids": torch.zeros(4, 9, dtype=torch.long)}] * 4)
+
+
+def test_no_pooling_is_not_the_usual_one() -> None:
+    with pytest.raises(InputError, match="Unknown pooling ''"):
+        rank(by_name("bert").model(), by_name("bert").batches(), pooling="")
+
+
 def test_batches_that_are_none() -> None:
     with pytest.raises(InputError, match="not several batches"):
         rank(by_name("bert").model(), 5)  # pyright: ignore[reportArgumentType]

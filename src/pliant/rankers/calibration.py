@@ -209,7 +209,7 @@ def _add_inputs_(model: nn.Module, anatomy: Anatomy, batch: Batch, totals: list[
             forward(model, batch)
         except torch.OutOfMemoryError:
             raise
-        except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
+        except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
             reason = " ".join(str(error).split()).removesuffix(".")
             raise InputError(
                 f"The model can't take the calibration batch with {_shapes(batch)}: {reason:.300}. "

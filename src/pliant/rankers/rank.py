@@ -92,11 +92,12 @@ def rank(
     seed = _whole(seed, "seed")
     chosen = _settings(ranker, preset, None if steps is None else _whole(steps, "steps"), settings)
     anatomy = describe(model)
-    goal = objective_of(objective or anatomy.objective, pooling or anatomy.pooling)
+    pooling = anatomy.pooling if pooling is None else pooling
+    goal = objective_of(objective or anatomy.objective, pooling)
     stream = Stream(batches)
     device = device_of(model)
     about: dict[str, Any] = {"ranker": ranker, "objective": goal.name, "rest": rest, "seed": seed}
-    about |= {"pooling": pooling or anatomy.pooling, "dtype": precision_of(model)}
+    about |= {"pooling": pooling, "dtype": precision_of(model)}
     if ranker == "soft-mask":
         # What doesn't change the ranking is no part of it, and may be another when a search goes on.
         about["settings"] = {name: value for name, value in asdict(chosen).items() if name != "checkpointing"}
