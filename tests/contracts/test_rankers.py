@@ -92,7 +92,8 @@ def test_better_than_random_on_held_out_inputs(ranker: str) -> None:
         assert held_out_loss(first(ranker), sparsity) < 0.5 * min(chance)
 
 
-@seeing
+# Squared gradients alone don't show how small the weights are that `snapvit` takes them of.
+@pytest.mark.parametrize("ranker", [name for name in RANKERS if name not in ("random", "variance", "snapvit")])
 def test_finds_the_units_that_matter(ranker: str) -> None:
     _, matters = planted()
     anatomy, scores = describe(SPECIMEN.model()), first(ranker).scores

@@ -4,7 +4,9 @@ from contracts.calibrations import KINDS, calibration_of
 from contracts.models import by_name
 
 from pliant.batches import forward
+from pliant.objectives import Callback
 from pliant.rankers import snip
+from pliant.rankers.calibration import Calibration
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -37,9 +39,6 @@ def test_formula(name: str) -> None:
 
 
 def test_the_scale_of_the_objective_does_not_count() -> None:
-    from pliant.objectives import Callback
-    from pliant.rankers.calibration import Calibration
-
     calibration = calibration_of(by_name("bert"))
     found = []
     for scale in (1.0, 1e-3):

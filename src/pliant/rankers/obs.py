@@ -8,6 +8,9 @@ from pliant.rankers.activations import second_moments
 from pliant.rankers.calibration import Calibration
 from pliant.rankers.elimination import eliminated
 
+_STEP = 2.0**-21
+"""By which share a later unit's score is at least above an earlier one's: float32 still tells them apart."""
+
 
 def scores(calibration: Calibration) -> Tensor:
     """Return by how much the error of a site's output grows when the unit leaves, per parameter, `[units]`.
@@ -41,10 +44,12 @@ def _error(site: Site, columns: Tensor, moments: Tensor) -> Tensor:
 
 
 def _growth(error: Tensor) -> Tensor:
-    """Return what each unit adds to the error of those that left before it, never less than they did, `[units]`."""
+    """Return what each unit adds to the error of those that left before it, always a little more than they did."""
     order = eliminated(error)
     in_order = error[order][:, order]
     added = in_order.diagonal() + 2 * in_order.tril(diagonal=-1).sum(dim=1)
     found = torch.empty_like(added)
-    found[order] = added.cummax(dim=0).values
+    # Ties would break by index, not in this order.
+    steps = 1 + _STEP * torch.arange(len(added), dtype=added.dtype, device=added.device)
+    found[order] = added.cummax(dim=0).values * steps
     return found
