@@ -17,10 +17,12 @@ from pliant.errors import InputError
 from pliant.families import describe
 from pliant.gates import frozen, gated
 from pliant.objectives import Distillation
-from pliant.rankers.rank import PRESETS, RANKERS, rank
+from pliant.rankers.rank import PRESETS, RANKERS, evaluations_of, rank
 from pliant.ranking import Ranking
 
 rankers = pytest.mark.parametrize("ranker", RANKERS)
+# The units of the model are planted in what reads them, which `variance` doesn't look at.
+seeing = pytest.mark.parametrize("ranker", [name for name in RANKERS if name not in ("random", "variance")])
 
 
 @rankers
@@ -29,7 +31,7 @@ def test_the_same_seed_gives_the_same_ranking(ranker: str) -> None:
     assert_same(ranked(ranker), first(ranker))
 
 
-@pytest.mark.parametrize("ranker", ["soft-mask", "fisher", "taylor", "random"])
+@pytest.mark.parametrize("ranker", ["soft-mask", "fisher", "taylor", "kwon", "snip", "snapvit", "random"])
 def test_another_seed_gives_another_ranking(ranker: str) -> None:
     assert not torch.equal(ranked(ranker, seed=1).scores, first(ranker).scores)
 
@@ -74,14 +76,15 @@ def held_out_loss(ranking: Ranking, sparsity: float) -> float:
     return total
 
 
-@pytest.mark.parametrize("ranker", [name for name in RANKERS if name != "random"])
+@seeing
 def test_better_than_random_on_held_out_inputs(ranker: str) -> None:
     for sparsity in (0.3, 0.5):
         chance = [held_out_loss(ranked("random", seed=seed), sparsity) for seed in range(3)]
         assert held_out_loss(first(ranker), sparsity) < 0.5 * min(chance)
 
 
-@pytest.mark.parametrize("ranker", [name for name in RANKERS if name != "random"])
+# Squared gradients alone don't show how small the weights are that `snapvit` takes them of.
+@pytest.mark.parametrize("ranker", [name for name in RANKERS if name not in ("random", "variance", "snapvit")])
 def test_finds_the_units_that_matter(ranker: str) -> None:
     _, matters = planted()
     anatomy, scores = describe(SPECIMEN.model()), first(ranker).scores
@@ -133,7 +136,11 @@ def test_inputs_that_are_plain_tensors(ranker: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ranker": "best"}, "Unknown ranker 'best'.*soft-mask"),
+        ({"ranker": "best"}, "Unknown ranker 'best'.*soft-mask.*snapvit:N"),
+        ({"ranker": "snapvit:"}, "Unknown ranker 'snapvit:'"),
+        ({"ranker": "snapvit:many"}, "Unknown ranker 'snapvit:many'"),
+        ({"ranker": "snapvit:-5"}, "Unknown ranker 'snapvit:-5'"),
+        ({"ranker": "fisher:50"}, "Unknown ranker 'fisher:50'"),
         ({"preset": "slow"}, "Unknown preset 'slow'.*fast"),
         ({"pooling": "max"}, "Unknown pooling 'max'.*mean"),
         ({"rest": "median"}, "Unknown rest 'median'.*mean, zero"),
@@ -159,6 +166,15 @@ def test_presets_and_steps() -> None:
     seen: list[int] = []
     rank(SPECIMEN.model(), SPECIMEN.batches(), preset="fast", steps=2, watch=lambda done, loss: seen.append(done))
     assert seen == [1, 2]
+
+
+@pytest.mark.parametrize(("ranker", "evaluations"), [("snapvit:0", 0), ("snapvit:7", 7), ("snapvit", 50)])
+def test_evaluations(ranker: str, evaluations: int) -> None:
+    seen: list[int] = []
+    found = rank(SPECIMEN.model(), SPECIMEN.batches(), ranker=ranker, watch=lambda done, loss: seen.append(done))
+    assert seen == list(range(1, evaluations + 1))
+    assert evaluations_of(ranker) == evaluations
+    assert found.provenance["ranker"] == ranker
 
 
 def test_the_task_loss_ranks_a_classifier() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from contracts.calibrations import calibration_of
 from contracts.models import by_name, specimens
 from contracts.specimen import Specimen
 from torch import Tensor
@@ -16,16 +17,9 @@ from pliant.gates import gated
 from pliant.objectives import Distillation
 from pliant.rankers import fisher, magnitude, random, taylor
 from pliant.rankers.calibration import Calibration, Stream, rest_values, unit_costs
+from pliant.rankers.rank import SCORERS
 
 Scorer = Callable[[Calibration], Tensor]
-
-
-def calibration_of(specimen: Specimen, seed: int = 0, rest: Any = "mean", number: int = 6) -> Calibration:
-    model = specimen.model().requires_grad_(False)
-    anatomy, batches = describe(model), specimen.batches(number)
-    values = rest_values(model, anatomy, batches, rest)
-    costs = unit_costs(anatomy, torch.device("cpu"))
-    return Calibration(model, anatomy, Stream(batches), Distillation(anatomy.pooling), values, costs, seed)
 
 
 def encoder() -> Specimen:
@@ -84,7 +78,7 @@ def test_magnitude(specimen: Specimen) -> None:
     torch.testing.assert_close(magnitude.scores(calibration).float(), expected, rtol=1e-4, atol=0)
 
 
-@pytest.mark.parametrize("scorer", [fisher.scores, taylor.scores, magnitude.scores, random.scores])
+@pytest.mark.parametrize("scorer", [scorer for name, scorer in SCORERS.items() if name != "flap"])
 def test_scores_are_finite_and_not_negative(scorer: Scorer) -> None:
     calibration = calibration_of(encoder())
     scores = scorer(calibration)

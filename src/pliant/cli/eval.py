@@ -22,7 +22,7 @@ from pliant.errors import InputError
 from pliant.evaluation import Curve, Kept, RetrievalTask, check_plot, kept_plot, measure, plot, table, write_report
 from pliant.evaluation.dense import measure_dense
 from pliant.files import check_writable, replacing
-from pliant.rankers.rank import RANKERS
+from pliant.rankers.rank import ALLOWED, is_ranker
 from pliant.rankers.rank import rank as rank_model
 from pliant.ranking import Ranking
 
@@ -240,9 +240,9 @@ def _pair_task(data: str, query_column: str, document_column: str, count: int) -
 
 def _rivals(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    unknown = [name for name in names if name not in RANKERS]
+    unknown = [name for name in names if not is_ranker(name)]
     if unknown:
-        raise InputError(f"Unknown --against {', '.join(unknown)!r}. Allowed: {', '.join(RANKERS)}.")
+        raise InputError(f"Unknown --against {', '.join(unknown)!r}. Allowed: {ALLOWED}.")
     return names
 
 

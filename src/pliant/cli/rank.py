@@ -21,7 +21,7 @@ from pliant.demo import calibration_images
 from pliant.errors import InputError
 from pliant.files import refuse_existing
 from pliant.objectives import OBJECTIVES
-from pliant.rankers.rank import PRESETS, RANKERS
+from pliant.rankers.rank import ALLOWED, PRESETS, evaluations_of
 from pliant.rankers.rank import rank as rank_model
 from pliant.rankers.soft_mask import SoftMask, Watch
 from pliant.ranking import Ranking, Rest
@@ -36,7 +36,7 @@ def rank(
     column: Annotated[str | None, typer.Option(help="Column of a table.")] = None,
     pooling: Annotated[str | None, typer.Option(help="cls, mean, last, pooler or tokens.")] = None,
     objective: Annotated[str | None, typer.Option(help="What to keep: pooled, tokens or pooled+tokens.")] = None,
-    ranker: Annotated[str, typer.Option(help=", ".join(RANKERS))] = "soft-mask",
+    ranker: Annotated[str, typer.Option(help=ALLOWED)] = "soft-mask",
     rest: Annotated[str, typer.Option(help="What stands in for removed units: mean or zero.")] = "mean",
     output_maps: Sizes = None,
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "default",
@@ -75,7 +75,7 @@ def rank(
             settings=_settings(preset, checkpointing),
             checkpoint=unfinished / _SEARCH,
             resume=resume,
-            watch=_watch(report, steps or PRESETS.get(preset, PRESETS["default"]).steps),
+            watch=_watch(report, evaluations_of(ranker) or steps or PRESETS.get(preset, PRESETS["default"]).steps),
         )
         ranking = wanted.fitted(checkpoint, ranking, source, report)
         write_elastic(out, checkpoint, ranking := _with_origin(ranking, checkpoint, source, objective))

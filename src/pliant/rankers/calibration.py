@@ -1,6 +1,6 @@
 """What every ranker works with: the model, its calibration inputs, and its rest values."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -109,6 +109,7 @@ class Calibration:
         costs: Prunable parameters of each unit, float64 `[units]`, on the model's device.
         seed: Everything random follows from it.
         checkpointing: Whether layers run again in the backward pass instead of keeping their activations.
+        watch: Called by a ranker that takes many steps, after each of them: the number of steps done, and a loss.
     """
 
     model: nn.Module
@@ -119,6 +120,7 @@ class Calibration:
     costs: Tensor
     seed: int
     checkpointing: bool = False
+    watch: Callable[[int, float], None] | None = None
 
     @property
     def device(self) -> torch.device:
@@ -180,19 +182,35 @@ def rest_values(model: nn.Module, anatomy: Anatomy, batches: Iterable[Batch], ki
     if kind == "zero":
         return tuple(total.float() for total in totals)
     counts = [0 for _ in totals]
+
+    def add(index: int, inputs: Tensor) -> None:
+        totals[index] += inputs.sum(dim=0, dtype=torch.float64)
+        counts[index] += len(inputs)
+
     for batch in batches:
-        _add_inputs_(model, anatomy, batch, totals, counts)
+        take_inputs(model, anatomy, batch, add)
     if not all(counts):
         raise InputError("The calibration inputs have no valid token: every attention mask is zero. Pass others.")
     return tuple((total / count).float() for total, count in zip(totals, counts, strict=True))
 
 
-def _add_inputs_(model: nn.Module, anatomy: Anatomy, batch: Batch, totals: list[Tensor], counts: list[int]) -> None:
-    """Add the valid tokens' consumer inputs of one batch to each site's total, and their number to its count."""
-    seen = [0 for _ in totals]
+def take_inputs(model: nn.Module, anatomy: Anatomy, batch: Batch, take: Callable[[int, Tensor], None]) -> None:
+    """Give out what each consumer reads of one batch, without the padding.
+
+    Args:
+        model: The model, frozen.
+        anatomy: Its anatomy.
+        batch: Inputs on the model's device.
+        take: Called with a site's index and its consumer's inputs at valid tokens `[tokens, units × width]`; several
+            times where an MLP reads one stretch of the tokens after the other.
+
+    Raises:
+        InputError: The model can't take the batch.
+    """
+    seen = [0 for _ in anatomy.sites]
     valid: Tensor | None = None
 
-    def add(index: int, inputs: Tensor) -> None:
+    def cut(index: int, inputs: Tensor) -> None:
         nonlocal valid
         tokens = inputs.reshape(size(batch), -1, inputs.shape[-1])
         # The first to be called is an attention, which reads all tokens at once. With chunk_size_feed_forward, an MLP
@@ -200,11 +218,10 @@ def _add_inputs_(model: nn.Module, anatomy: Anatomy, batch: Batch, totals: list[
         valid = valid_tokens(batch, tokens) if valid is None else valid
         chosen = valid[:, seen[index] : seen[index] + tokens.shape[1]]
         seen[index] += tokens.shape[1]
-        totals[index] += tokens[chosen].sum(dim=0, dtype=torch.float64)
-        counts[index] += int(chosen.sum())
+        take(index, tokens[chosen])
 
     # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it later.
-    with torch.no_grad(), consumer_hooks(model, anatomy, add):
+    with torch.no_grad(), consumer_hooks(model, anatomy, cut):
         try:
             forward(model, batch)
         except torch.OutOfMemoryError:

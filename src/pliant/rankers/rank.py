@@ -5,6 +5,7 @@ import json
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pliant.errors import InputError
 from pliant.families import describe
 from pliant.gates import frozen
 from pliant.objectives import Objective, objective_of
-from pliant.rankers import fisher, magnitude, random, taylor
+from pliant.rankers import fisher, flap, kwon, lamp, magnitude, obs, random, snapvit, snip, taylor, variance
 from pliant.rankers.calibration import Calibration, Stream, observed, rest_values, unit_costs
 from pliant.rankers.snapshot import Snapshot
 from pliant.rankers.soft_mask import Found, Search, SoftMask, Watch
@@ -27,13 +28,23 @@ Scorer = Callable[[Calibration], Tensor]
 SCORERS: dict[str, Scorer] = {
     "fisher": fisher.scores,
     "taylor": taylor.scores,
+    "kwon": kwon.scores,
+    "obs": obs.scores,
+    "flap": flap.scores,
+    "variance": variance.scores,
+    "snip": snip.scores,
     "magnitude": magnitude.scores,
+    "lamp": lamp.scores,
+    "snapvit": snapvit.scores,
     "random": random.scores,
 }
-"""The criteria that score every unit once."""
+"""The criteria in closed form, and `snapvit`, which also searches a factor for each block."""
 
 RANKERS = ("soft-mask", *SCORERS)
-"""The names that `ranker` may have."""
+"""The names that `ranker` may have; `snapvit` also with its number of evaluations, as in `snapvit:500`."""
+
+ALLOWED = f"{', '.join(RANKERS)}, and snapvit:N for N evaluations"
+"""The same, for people."""
 
 PRESETS = {"fast": SoftMask(steps=80, judge_every=20), "default": SoftMask()}
 """How long the soft-mask search goes on."""
@@ -62,7 +73,8 @@ def rank(
         batches: Calibration inputs, unlabelled: an iterable of dicts of tensors (the model's own keyword inputs), or
             of tensors. Padding, marked by `attention_mask`, never counts. A quarter, at most 8 batches, is held out
             to select the best scores. What can be read again must give the same batches each time: no shuffling.
-        ranker: `soft-mask` (the method), or a baseline: `fisher`, `taylor`, `magnitude`, `random`.
+        ranker: `soft-mask` (the method), or a baseline: `fisher`, `taylor`, `kwon`, `obs`, `flap`, `variance`, `snip`,
+            `magnitude`, `lamp`, `snapvit`, `random`. `snapvit:500` is `snapvit` with 500 evaluations in place of 50.
         pooling: How token outputs become the embedding that is to be kept: `cls`, `mean`, `last`, `pooler`, or
             `tokens` for every token's output; by default the family's.
         rest: What stands in for removed units: their `mean` activation, or `zero`.
@@ -75,7 +87,8 @@ def rank(
         settings: All settings of the search, in place of the preset's.
         checkpoint: File to keep the state of the search in.
         resume: Go on from `checkpoint`, if it is there.
-        watch: Called after every step with the number of steps done and the loss.
+        watch: Called after every step of the search, or every evaluation of `snapvit`, with how many are done and the
+            loss.
 
     Returns:
         The ranking.
@@ -114,12 +127,12 @@ def rank(
                 "The model's activations are not finite on the calibration inputs. Check its weights, or use float32."
             )
         costs = unit_costs(anatomy, device)
-        calibration = Calibration(model, anatomy, stream, goal, values, costs, seed, chosen.checkpointing)
+        calibration = Calibration(model, anatomy, stream, goal, values, costs, seed, chosen.checkpointing, watch)
         if ranker == "soft-mask":
             found = _search(calibration, chosen, identity, saved, checkpoint, watch)
             scores, values, about = found.scores, found.rest, about | _story(found)
         else:
-            scores = SCORERS[ranker](calibration)
+            scores = _scorer(ranker)(calibration)
     about |= {"torch": torch.__version__, "family": anatomy.family}
     on_cpu = tuple(value.cpu() for value in values)
     return Ranking(_scaled(scores), on_cpu, rest, mark, about, sampled(model, anatomy))
@@ -133,9 +146,32 @@ def _whole(value: int, name: str) -> int:
         raise InputError(f"{name}={value!r} is no integer. Pass one, such as {name}=1.") from error
 
 
+def is_ranker(name: str) -> bool:
+    """Say whether `rank` takes a name: one of `RANKERS`, or `snapvit:` and a number of evaluations."""
+    ranker, _, count = name.partition(":")
+    return name in RANKERS or (ranker == "snapvit" and count.isascii() and count.isdigit() and len(count) < 10)
+
+
+def evaluations_of(ranker: str) -> int:
+    """Return how many evaluations a ranker's name asks for; 0 where it makes none.
+
+    Raises:
+        InputError: There is no such ranker.
+    """
+    if not is_ranker(ranker):
+        raise InputError(f"Unknown ranker {ranker!r}. Allowed: {ALLOWED}.")
+    name, _, count = ranker.partition(":")
+    return int(count or snapvit.EVALUATIONS) if name == "snapvit" else 0
+
+
+def _scorer(ranker: str) -> Scorer:
+    if ranker in SCORERS:
+        return SCORERS[ranker]
+    return partial(snapvit.scores, evaluations=evaluations_of(ranker))
+
+
 def _settings(ranker: str, preset: str, steps: int | None, settings: SoftMask | None) -> SoftMask:
-    if ranker not in RANKERS:
-        raise InputError(f"Unknown ranker {ranker!r}. Allowed: {', '.join(RANKERS)}.")
+    evaluations_of(ranker)
     if preset not in PRESETS:
         raise InputError(f"Unknown preset {preset!r}. Allowed: {', '.join(PRESETS)}.")
     if steps is not None and steps < 1:
