@@ -39,11 +39,11 @@ def test_all_outputs_agree(pliant: Run, elastic: Path, texts: Path, tmp_path: Pa
     assert [curve.ranker for curve in curves] == ["soft-mask", "fisher", "random"]
     for curve in curves:
         assert [point.sparsity for point in curve.points] == [0.0, 0.3, 0.5]
-        assert curve.points[0].cosine == pytest.approx(1) and curve.points[2].cosine < 0.9999
-        assert curve.full_ndcg is None and curve.task == str(texts)
+        assert curve.points[0].value("cosine") == pytest.approx(1) and curve.points[2].value("cosine") < 0.9999
+        assert curve.full_value("ndcg_slim_queries") is None and curve.task == str(texts)
     assert all(image.read_bytes().startswith(b"\x89PNG") for image in (picture, layers))
     assert picture.read_bytes() != layers.read_bytes()
-    assert repr(curves[0].points[1].cosine) in page.read_text("utf-8")
+    assert repr(curves[0].points[1].value("cosine")) in page.read_text("utf-8")
     assert tree(elastic) == before
 
 
@@ -65,9 +65,9 @@ def test_retrieval(pliant: Run, elastic: Path, tmp_path: Path, pairs: list[tuple
     columns = ("--query-column", "a question", "--document-column", "an answer")
     result = pliant("eval", elastic, "--data", table, *columns, "--sparsity", "0,0.5", "--json")
     curve = Curve.from_json(json.loads(result.out)["curves"][0])
-    assert curve.full_ndcg is not None and 0 < curve.full_ndcg < 1
-    assert curve.points[0].ndcg_slim_queries == pytest.approx(curve.full_ndcg)
-    assert curve.points[1].ndcg_both_slim is not None
+    assert curve.full_value("ndcg_slim_queries") is not None and 0 < curve.full_value("ndcg_slim_queries") < 1
+    assert curve.points[0].value("ndcg_slim_queries") == pytest.approx(curve.full_value("ndcg_slim_queries"))
+    assert curve.points[1].value("ndcg_both_slim") is not None
 
 
 def test_images(pliant: Run, refused: Refused, vision_model: Path, pictures: Path, tmp_path: Path) -> None:
@@ -79,15 +79,15 @@ def test_images(pliant: Run, refused: Refused, vision_model: Path, pictures: Pat
     result = pliant(*command, "--json", "--against", "random")
     assert result.status == 0, result.err
     first, second = (Curve.from_json(curve) for curve in json.loads(result.out)["curves"])
-    assert first.points[0].cosine == pytest.approx(1)
-    assert first.points[1].cosine != second.points[1].cosine
+    assert first.points[0].value("cosine") == pytest.approx(1)
+    assert first.points[1].value("cosine") != second.points[1].value("cosine")
     loaded = library.load(elastic)
     paths = sorted(pictures.rglob("*.png"))
     batch = ImageBatches(paths, open_checkpoint(str(elastic)).preprocessor())[0]
     full, half = (loaded.at(sparsity=size)(**batch).last_hidden_state for size in (0.0, 0.5))
     token_cosine = torch.cosine_similarity(full, half, dim=-1).mean().item()
-    assert first.points[1].token_cosine == pytest.approx(token_cosine, abs=1e-5)
-    assert (first.points[0].token_cosine, first.full_ndcg) == (pytest.approx(1), None)
+    assert first.points[1].value("token_cosine") == pytest.approx(token_cosine, abs=1e-5)
+    assert (first.points[0].value("token_cosine"), first.full_value("ndcg_slim_queries")) == (pytest.approx(1), None)
     shown, page = pliant(*command, "--report", tmp_path / "page.html"), tmp_path / "page.html"
     assert "tokens" in shown.out and "token outputs" in page.read_text("utf-8")
     assert "--image-size 0 is too small" in refused(*command, "--image-size", 0)

@@ -1,146 +1,83 @@
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
-import torch
-from torch import Tensor, nn
 
-from pliant.budget import Cut
-from pliant.cost import Cost
 from pliant.errors import InputError
-from pliant.evaluation.curve import Curve, measure
-from pliant.evaluation.fidelity import fidelity
-from pliant.evaluation.retrieval import RetrievalTask, ndcg
+from pliant.evaluation.curve import CSV_COLUMNS, Curve, Point, rows
+from pliant.evaluation.metric import Metric
 
-WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
-QUERIES = ("alpha beta", "gamma delta delta", "epsilon")
-DOCUMENTS = ("zeta eta theta", "alpha beta beta", "gamma delta", "epsilon epsilon zeta", "theta")
-TASK = RetrievalTask(QUERIES, DOCUMENTS, (frozenset({1}), frozenset({2}), frozenset({3, 0})))
+MakeCurve = Callable[..., Curve]
 
 
-class Counting(nn.Module):
-    """A linear map of word counts that counts the inputs it sees."""
-
-    def __init__(self, weight: Tensor) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(weight)
-        self.seen = 0
-
-    def forward(self, counts: Tensor) -> Tensor:
-        self.seen += len(counts)
-        return counts @ self.weight
-
-
-class Sizes:
-    """Eight units, one a word: a cut forgets the last words."""
-
-    def __init__(self) -> None:
-        self.weight = torch.randn(8, 6, generator=torch.Generator().manual_seed(1))
-        self.models: dict[tuple[int, ...], Counting] = {}
-
-    def plan(self, *, sparsity: float) -> Cut:
-        return Cut((round(8 * (1 - sparsity)),))
-
-    def at(self, *, sparsity: float) -> Counting:
-        widths = self.plan(sparsity=sparsity).widths
-        if widths not in self.models:
-            kept = torch.arange(8) < widths[0]
-            self.models[widths] = Counting(self.weight * kept[:, None] + 0.01)
-        return self.models[widths]
-
-    def cost(self, cut: Cut) -> Cost:
-        return Cost(sparsity=1 - cut.widths[0] / 8, parameters=100 + cut.widths[0], macs=cut.widths[0] * 7, tokens=7)
-
-
-def counts_of(texts: Sequence[str]) -> list[Tensor]:
-    counts = torch.tensor([[float(text.split().count(word)) for word in WORDS] for text in texts])
-    return list(counts.split(2))
-
-
-def measured(
-    sizes: Sizes,
-    sparsities: Sequence[float],
-    task: RetrievalTask | None = TASK,
-    progress: Callable[[str, float], None] | None = None,
-) -> Curve:
-    return measure(
-        sizes, sparsities, task, DOCUMENTS, counts_of, "mean", model="m", ranker="r", task_name="t", progress=progress
-    )
-
-
-def test_points_are_what_the_parts_give_directly() -> None:
-    sizes = Sizes()
-    curve = measured(sizes, [0.5])
-    with torch.no_grad():
-        full, slim = (torch.cat(counts_of(QUERIES + DOCUMENTS)) @ sizes.at(sparsity=s).weight for s in (0.0, 0.5))
-    point = curve.points[0]
-    assert point.cosine == pytest.approx(fidelity(full, slim).cosine, abs=1e-6)
-    assert point.worst_cosine == pytest.approx(fidelity(full, slim).worst, abs=1e-6)
-    assert point.ndcg_slim_queries == pytest.approx(ndcg(slim[:3], full[3:], TASK.relevant))
-    assert point.ndcg_both_slim == pytest.approx(ndcg(slim[:3], slim[3:], TASK.relevant))
-    assert curve.full_ndcg == pytest.approx(ndcg(full[:3], full[3:], TASK.relevant))
-    assert len({point.ndcg_slim_queries, point.ndcg_both_slim, curve.full_ndcg}) == 3
-    assert (point.achieved_sparsity, point.parameters, point.macs) == (0.5, 104, 28)
-    assert (curve.full_parameters, curve.full_macs, curve.tokens) == (108, 56, 7)
-
-
-def test_sizes_come_ascending_and_once() -> None:
-    curve = measured(Sizes(), [0.75, 0.0, 0.25, 0.75])
-    assert [point.sparsity for point in curve.points] == [0.0, 0.25, 0.75]
-
-
-def test_sparsity_zero_is_the_full_model_exactly_and_not_run_again() -> None:
-    sizes = Sizes()
-    curve = measured(sizes, [0.0, 0.01, 0.5])
-    for point in curve.points[:2]:
-        assert point.cosine == pytest.approx(1.0, abs=1e-12)
-        assert point.ndcg_slim_queries == point.ndcg_both_slim == curve.full_ndcg
-    assert [model.seen for model in sizes.models.values()] == [8, 8]
-
-
-def test_without_a_task_fidelity_is_of_the_texts() -> None:
-    sizes = Sizes()
-    curve = measured(sizes, [0.5], task=None)
-    with torch.no_grad():
-        full, slim = (torch.cat(counts_of(DOCUMENTS)) @ sizes.at(sparsity=s).weight for s in (0.0, 0.5))
-    assert curve.points[0].cosine == pytest.approx(fidelity(full, slim).cosine, abs=1e-6)
-    assert curve.full_ndcg is None
-    assert curve.points[0].ndcg_slim_queries is None
-    assert curve.points[0].ndcg_both_slim is None
-
-
-def test_progress_grows_to_the_end() -> None:
-    seen: list[tuple[str, float]] = []
-    measured(Sizes(), [0.0, 0.5], progress=lambda label, fraction: seen.append((label, fraction)))
-    fractions = [fraction for _, fraction in seen]
-    assert fractions == sorted(fractions)
-    assert fractions[0] > 0
-    assert fractions[-1] == 1.0
-    assert list(dict.fromkeys(label for label, _ in seen)) == ["full model", "sparsity 0%", "sparsity 50%"]
-
-
-def test_nothing_to_measure_is_refused() -> None:
-    with pytest.raises(InputError, match="0 sparsities"):
-        measured(Sizes(), [])
-    with pytest.raises(InputError, match="0 texts"):
-        measure(Sizes(), [0.5], None, [], counts_of, "mean", model="m", ranker="r", task_name="t")
-
-
-@pytest.mark.parametrize("task", [TASK, None])
-def test_json_round_trip(task: RetrievalTask | None) -> None:
-    curve = measured(Sizes(), [0.0, 0.5], task=task)
+@pytest.mark.parametrize("retrieval", [True, False])
+def test_json_round_trip(make_curve: MakeCurve, retrieval: bool) -> None:
+    curve = make_curve(retrieval=retrieval)
     assert Curve.from_json(json.loads(json.dumps(curve.to_json(), allow_nan=False))) == curve
 
 
-def test_json_of_another_version_is_refused() -> None:
-    data = measured(Sizes(), [0.5]).to_json()
+def test_the_shape_of_the_json(make_curve: MakeCurve) -> None:
+    """Documented in docs/evaluating.md: what reads it must go on to work."""
+    point = Point(0.5, 0.49, 20, 30, {"cosine": Metric(0.9, 0.8, 0.95), "f.hits": Metric(3.0)})
+    found = Curve("m", "r", "t", (point,), 7, 40, 60, {"cosine": Metric(1.0, 1.0, 1.0)}).to_json()
+    assert found == {
+        "format": 2,
+        "model": "m",
+        "ranker": "r",
+        "task": "t",
+        "tokens": 7,
+        "full_parameters": 40,
+        "full_macs": 60,
+        "full": {"cosine": 1.0, "intervals": {"cosine": [1.0, 1.0]}},
+        "points": [
+            {
+                "sparsity": 0.5,
+                "achieved_sparsity": 0.49,
+                "parameters": 20,
+                "macs": 30,
+                "cosine": 0.9,
+                "f.hits": 3.0,
+                "intervals": {"cosine": [0.8, 0.95]},
+            }
+        ],
+    }
+
+
+def test_json_of_another_version_is_refused(make_curve: MakeCurve) -> None:
+    data = make_curve().to_json()
+    point = data["points"][0]
     with pytest.raises(InputError, match=r"missing \['tokens'\]"):
         Curve.from_json({name: value for name, value in data.items() if name != "tokens"})
-    with pytest.raises(InputError, match=r"saved point.*unknown \['speed'\]"):
-        Curve.from_json({**data, "points": [{**data["points"][0], "speed": 1}]})
+    with pytest.raises(InputError, match=r"missing \['intervals'\]"):
+        Curve.from_json({**data, "points": [{name: point[name] for name in point if name != "intervals"}]})
+    with pytest.raises(InputError, match=r"unknown \['full_ndcg'\]"):
+        Curve.from_json({**data, "full_ndcg": 0.5})
+    with pytest.raises(InputError, match="format 3"):
+        Curve.from_json({**data, "format": 3})
+    for broken in (None, "fast", float("nan")):
+        with pytest.raises(InputError, match=r"\['speed'\] have no number"):
+            Curve.from_json({**data, "points": [{**point, "speed": broken}]})
+    with pytest.raises(InputError, match=r"\['speed'\] have no number"):
+        Curve.from_json({**data, "points": [{**point, "intervals": {"speed": [0, 1]}}]})
 
 
-def test_a_point_is_found_by_what_was_asked() -> None:
-    curve = measured(Sizes(), [0.25, 0.5])
-    assert curve.at(0.5) is curve.points[1]
-    assert curve.at(0.3) is None
+def test_a_metric_cannot_hide_a_size() -> None:
+    for name in ("sparsity", "macs", "intervals"):
+        with pytest.raises(InputError, match=f"can't be called '{name}'"):
+            Point(0.5, 0.5, 1, 1, {name: Metric(1.0)})
+
+
+def test_a_point_is_found_by_what_was_asked(make_curve: MakeCurve) -> None:
+    curve = make_curve()
+    assert curve.at(0.5) is curve.points[2]
+    assert curve.at(0.4) is None
+
+
+def test_rows_are_every_metric_of_every_size(make_curve: MakeCurve) -> None:
+    curves = [make_curve(), make_curve("fisher")]
+    found = [dict(zip(CSV_COLUMNS, row, strict=True)) for row in rows(curves)]
+    assert len(found) == 2 * 4 * 4
+    half = next(row for row in found if (row["ranker"], row["sparsity"], row["metric"]) == ("fisher", 0.5, "cosine"))
+    metric = curves[1].points[2].metrics["cosine"]
+    assert (half["value"], half["low"], half["high"]) == (metric.value, metric.low, metric.high)
+    assert (half["parameters"], half["model"]) == (curves[1].points[2].parameters, "all-MiniLM-L6-v2")

@@ -18,8 +18,13 @@ from pliant.conventions import Prompts
 from pliant.data import DEMO_IMAGES, ImageBatches, TextBatches, images, pairs, sample, texts
 from pliant.elastic import Elastic
 from pliant.errors import InputError
-from pliant.evaluation import Curve, Kept, RetrievalTask, check_plot, kept_plot, measure, plot, table, write_report
-from pliant.evaluation.dense import measure_dense
+from pliant.evaluation import Curve, Kept, RetrievalTask, check_plot, kept_plot, plot, table, write_report
+from pliant.evaluation.measure import evaluate as evaluate_sizes
+from pliant.evaluation.reading import Reading
+from pliant.evaluation.tasks.dense import Dense
+from pliant.evaluation.tasks.fidelity import Fidelity
+from pliant.evaluation.tasks.retrieval import Retrieval
+from pliant.evaluation.tasks.task import Task
 from pliant.files import check_writable, replacing
 from pliant.rankers.rank import RANKERS
 from pliant.rankers.rank import rank as rank_model
@@ -148,30 +153,28 @@ class _Measurement:
 
     def curve(self, elastic: Elastic, ranker: str, report: Report) -> Curve:
         """Measure one elastic model."""
-        names = {"model": self.model, "ranker": ranker, "task_name": self.inputs.name}
-        if self.inputs.images:
-            return measure_dense(
-                elastic,
-                self.sizes,
-                self._image_batches(),
-                self.pooling,
-                progress=lambda done: report(f"{ranker}: {done} images", done / len(self.inputs.images)),
-                **names,
-            )
-        return measure(
+        return evaluate_sizes(
             elastic,
             self.sizes,
-            self.inputs.task,
-            self.inputs.texts,
-            self._text_batches(),
-            self.pooling,
+            self._tasks(),
+            model=self.model,
+            ranker=ranker,
+            task_name=self.inputs.name,
             progress=lambda label, fraction: report(f"{ranker}: {label}", fraction),
-            **names,
         )
 
-    def _image_batches(self) -> ImageBatches:
+    def _tasks(self) -> list[Task]:
+        if self.inputs.images:
+            dense = Reading(self.inputs.images, self._image_batches(), self.pooling, tokens=True)
+            return [Fidelity(dense), Dense(dense)]
+        data = self.inputs.task
+        found = data.queries + data.documents if data else self.inputs.texts
+        reading = Reading(found, self._text_batches(), self.pooling)
+        return [Fidelity(reading), Retrieval(data, reading)] if data else [Fidelity(reading)]
+
+    def _image_batches(self) -> Callable[[Sequence["Path | Image"]], Iterable[Batch]]:
         processor = self.checkpoint.preprocessor()
-        return ImageBatches(self.inputs.images, processor, self.batch_size, image_size=self.image_size)
+        return lambda found: ImageBatches(found, processor, self.batch_size, image_size=self.image_size)
 
     def _text_batches(self) -> Callable[[Sequence[str]], Iterable[Batch]]:
         tokenizer = self.checkpoint.preprocessor()
