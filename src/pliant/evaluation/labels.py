@@ -37,6 +37,14 @@ LABELS = {
     "mrr_slim_queries": Label("retrieval", "MRR", "file"),
     "mrr_both_slim": Label("retrieval", "MRR\nboth slim", "file"),
     "mrr_slim_documents": Label("retrieval", "MRR\nslim docs", "file"),
+    "knn_both_slim": Label("knn", "accuracy\nboth slim", of_full=True, compared=True),
+    "knn_slim_queries": Label("knn", "slim, among\nfull examples", "more"),
+    "probe_refitted": Label("probe", "accuracy\nrefitted", of_full=True, compared=True),
+    "probe_kept": Label("probe", "full model's\nprobe kept"),
+    "sts_spearman": Label("sts", "Spearman", of_full=True, compared=True),
+    "v_measure": Label("clustering", "v-measure", of_full=True, compared=True),
+    "head_top1": Label("head", "top-1", of_full=True, compared=True),
+    "head_agreement": Label("head", "agrees\nwith full", "more"),
 }
 """Every metric that pliant measures by itself, by its name in the JSON."""
 

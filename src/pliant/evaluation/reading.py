@@ -1,6 +1,6 @@
 """Running the full model and all sizes over one list of inputs: every batch is made once and goes through all."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,9 @@ from pliant.evaluation.embedding import check_embedding, check_embedding_pooling
 from pliant.evaluation.similarity import similarities
 from pliant.pooling import pool
 
+LOGITS = "logits"
+"""In place of a pooling: what the model's own classification head gives."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -22,8 +25,9 @@ class Reading:
     Args:
         items: Texts, or image files or images.
         batches_of: Makes the model's inputs from items, in their order.
-        pooling: How token outputs become one embedding: `cls`, `mean`, `last` or `pooler`.
+        pooling: How token outputs become one embedding: `cls`, `mean`, `last` or `pooler`; or `logits`.
         tokens: Whether the outputs of all tokens are compared with the full model's too.
+        settings: What else decides what the models read, such as where texts are cut off; a part of `digest`.
 
     Raises:
         InputError: There are no items, or the pooling gives no single embedding.
@@ -33,10 +37,12 @@ class Reading:
     batches_of: Callable[[Sequence[Any]], Iterable[Batch]]
     pooling: str
     tokens: bool = False
+    settings: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what gives no embeddings."""
-        check_embedding_pooling(self.pooling)
+        if self.pooling != LOGITS:
+            check_embedding_pooling(self.pooling)
         if not self.items:
             raise InputError("There is nothing to measure on: 0 inputs. Give at least one.")
 
@@ -147,7 +153,8 @@ def _encoded(model: nn.Module, batch: Batch, reading: Reading, first: int) -> _E
     # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it later.
     with evaluating(model), torch.no_grad():
         outputs = forward(model, inputs)
-        embeddings = pool(outputs, inputs, reading.pooling).float().cpu()
+        found = _logits(outputs) if reading.pooling == LOGITS else pool(outputs, inputs, reading.pooling)
+        embeddings = found.float().cpu()
         check_embedding(embeddings, first)
         if not reading.tokens:
             return _Encoded(embeddings)
@@ -155,6 +162,14 @@ def _encoded(model: nn.Module, batch: Batch, reading: Reading, first: int) -> _E
         # A model that gives one vector for each input has a single "token".
         tokens = tokens.unsqueeze(1) if tokens.dim() == 2 else tokens
         return _Encoded(embeddings, tokens.float(), valid_tokens(inputs, tokens))
+
+
+def _logits(outputs: Any) -> Tensor:
+    """Return `[batch, classes]`."""
+    found = outputs.get(LOGITS) if isinstance(outputs, Mapping) else outputs
+    if not isinstance(found, Tensor) or found.dim() != 2:
+        raise InputError("The model has no classification head. Leave out the task head, or save the model with one.")
+    return found
 
 
 def _token_cosines(full: _Encoded, slim: _Encoded) -> Tensor | None:
