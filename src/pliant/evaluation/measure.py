@@ -12,7 +12,7 @@ from pliant.cost import Cost
 from pliant.errors import InputError
 from pliant.evaluation.curve import Curve, Point
 from pliant.evaluation.metric import Metric
-from pliant.evaluation.reading import Collected, Outputs, Reading, Runner, read
+from pliant.evaluation.reading import Collected, Outputs, Reading, Runner, Store, read
 from pliant.evaluation.retrieval import RetrievalTask
 from pliant.evaluation.tasks.fidelity import Fidelity
 from pliant.evaluation.tasks.retrieval import Retrieval
@@ -20,6 +20,10 @@ from pliant.evaluation.tasks.task import Size, Task
 
 Progress = Callable[[str, float], None]
 """Called after each batch with what is being done and the fraction of the whole that is done."""
+
+
+StoreOf = Callable[[Reading, Cut | None], Store]
+"""Gives the place for what one cut, or the full model, makes of a reading."""
 
 
 class Sizes(Protocol):
@@ -45,6 +49,7 @@ class _Models:
     elastic: Sizes
     progress: Progress
     work: int
+    store_of: StoreOf
     runners: dict[tuple[Reading, Cut], Runner] = field(default_factory=dict)
     done: list[int] = field(default_factory=list)
 
@@ -52,7 +57,8 @@ class _Models:
         """Return the model of that size; sizes that keep the same units are one."""
         key = (reading, self.elastic.plan(sparsity=sparsity))
         if key not in self.runners:
-            self.runners[key] = Runner(lambda: self.elastic.at(sparsity=sparsity), Collected())
+            cut = None if key[1] == self.elastic.plan(sparsity=0.0) else key[1]
+            self.runners[key] = Runner(lambda: self.elastic.at(sparsity=sparsity), self.store_of(reading, cut))
         return self.runners[key]
 
     def read(self, reading: Reading, sparsities: Sequence[float]) -> None:
@@ -71,9 +77,9 @@ class _Models:
         """Return what gives one size's outputs; readings that haven't been read yet are read then."""
 
         def outputs(reading: Reading) -> Outputs:
-            if self.runner(reading, sparsity).collected.done < len(reading.items):
+            if self.runner(reading, sparsity).store.done < len(reading.items):
                 self.read(reading, [sparsity])
-            return self.runner(reading, sparsity).collected.outputs(reading.order)
+            return self.runner(reading, sparsity).store.outputs(reading.order)
 
         return outputs
 
@@ -87,11 +93,12 @@ def evaluate(
     ranker: str,
     task_name: str,
     progress: Progress | None = None,
+    store_of: StoreOf = lambda reading, cut: Collected(),
 ) -> Curve:
     """Measure what each size keeps, on all tasks.
 
     Every batch is made once and goes through the full model and all sizes. What stays in memory are the embeddings of
-    all of them: 4 bytes × width × inputs × sizes.
+    all of them: 4 bytes × width × inputs × sizes; with the stores of a `Cache`, of two at a time.
 
     Args:
         elastic: The elastic model.
@@ -101,6 +108,7 @@ def evaluate(
         ranker: How its units were ranked, for the curve.
         task_name: What it is measured on, for the curve.
         progress: Called after each batch with what is being done and the fraction of the whole that is done.
+        store_of: Where outputs are kept; by default in memory.
 
     Raises:
         InputError: There are no sparsities or tasks, or a task's inputs can't be embedded.
@@ -114,7 +122,7 @@ def evaluate(
     readings = list(dict.fromkeys(reading for task in tasks for reading in task.readings))
     work = max(1, sum(len(reading.items) for reading in readings))
     report = progress or (lambda label, fraction: None)
-    models = _Models(elastic, report, work)
+    models = _Models(elastic, report, work, store_of)
     for reading in readings:
         models.read(reading, sizes)
     full = models.size(0.0)

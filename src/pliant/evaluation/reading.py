@@ -1,9 +1,11 @@
 """Running the full model and all sizes over one list of inputs: every batch is made once and goes through all."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +14,7 @@ from pliant.batches import Batch, device_of, forward, size, to_device, valid_tok
 from pliant.errors import InputError
 from pliant.evaluation.embedding import check_embedding, check_embedding_pooling, evaluating
 from pliant.evaluation.similarity import similarities
+from pliant.files import digest
 from pliant.pooling import pool
 
 LOGITS = "logits"
@@ -47,6 +50,18 @@ class Reading:
             raise InputError("There is nothing to measure on: 0 inputs. Give at least one.")
 
     @cached_property
+    def digest(self) -> str:
+        """What the inputs, and all that decides what models make of them, are known by.
+
+        Raises:
+            InputError: An image file can't be read.
+        """
+        total = hashlib.sha256(f"{self.pooling} {self.tokens} {self.settings}".encode())
+        for item in self.items:
+            total.update(_fingerprint(item))
+        return total.hexdigest()
+
+    @cached_property
     def order(self) -> list[int]:
         """The order in which the items are read.
 
@@ -55,6 +70,18 @@ class Reading:
         """
         lengths = [len(item) if isinstance(item, str) else 0 for item in self.items]
         return sorted(range(len(lengths)), key=lambda i: -lengths[i])
+
+
+def _fingerprint(item: Any) -> bytes:
+    if isinstance(item, str):
+        return hashlib.sha256(item.encode()).digest()
+    if isinstance(item, Path):
+        try:
+            return bytes.fromhex(digest(item))
+        except OSError as error:
+            raise InputError(f"{item} can't be read: {error.strerror}. Check its permissions.") from error
+    # An image of Pillow.
+    return hashlib.sha256(f"{item.mode} {item.size}".encode() + item.tobytes()).digest()
 
 
 @dataclass(frozen=True)
@@ -71,9 +98,30 @@ class Outputs:
     token_cosines: Tensor | None = None
 
 
+class Store(Protocol):
+    """Keeps the outputs of one model for one reading, in the order in which the inputs are read."""
+
+    @property
+    def done(self) -> int:
+        """How many inputs it has outputs of."""
+        ...
+
+    def add_(self, embeddings: Tensor, token_cosines: Tensor | None) -> None:
+        """Take one batch in."""
+        ...
+
+    def flush_(self) -> None:
+        """Make sure that all is kept, whatever happens next."""
+        ...
+
+    def outputs(self, order: Sequence[int]) -> Outputs:
+        """Return all outputs, the first of them for item `order[0]`, in the order of the items."""
+        ...
+
+
 @dataclass
 class Collected:
-    """The outputs of one model so far, in the order in which they are read."""
+    """A store in memory."""
 
     embeddings: list[Tensor] = field(default_factory=list)
     token_cosines: list[Tensor] = field(default_factory=list)
@@ -86,11 +134,19 @@ class Collected:
             self.token_cosines.append(token_cosines)
         self.done += len(embeddings)
 
+    def flush_(self) -> None:
+        """Do nothing: memory is kept by itself."""
+
     def outputs(self, order: Sequence[int]) -> Outputs:
         """Return all outputs, the first of them for item `order[0]`, in the order of the items."""
-        places = torch.tensor(order).argsort()
-        cosines = torch.cat(self.token_cosines)[places] if self.token_cosines else None
-        return Outputs(torch.cat(self.embeddings)[places], cosines)
+        return in_order(self.embeddings, self.token_cosines, order)
+
+
+def in_order(embeddings: Sequence[Tensor], token_cosines: Sequence[Tensor], order: Sequence[int]) -> Outputs:
+    """Return outputs in the order of the items, from batches of which the first begins with item `order[0]`."""
+    places = torch.tensor(order).argsort()
+    cosines = torch.cat(list(token_cosines))[places] if token_cosines else None
+    return Outputs(torch.cat(list(embeddings))[places], cosines)
 
 
 @dataclass(frozen=True)
@@ -107,7 +163,7 @@ class Runner:
     """A model and what it has given so far; the model is only made once it is needed."""
 
     model: Callable[[], nn.Module]
-    collected: Collected
+    store: Store
 
 
 def read(reading: Reading, full: Runner, slim: Sequence[Runner], progress: Callable[[int], None]) -> None:
@@ -123,12 +179,17 @@ def read(reading: Reading, full: Runner, slim: Sequence[Runner], progress: Calla
         InputError: An embedding is not finite, or `batches_of` dropped or added inputs.
     """
     runners = (full, *slim)
-    done = min(runner.collected.done for runner in runners)
+    done = min(runner.store.done for runner in runners)
     items = [reading.items[i] for i in reading.order[done:]]
-    for batch in reading.batches_of(items) if items else ():
-        _read_batch(reading, batch, done, full, slim)
-        done += size(batch)
-        progress(done)
+    try:
+        for batch in reading.batches_of(items) if items else ():
+            _read_batch(reading, batch, done, full, slim)
+            done += size(batch)
+            progress(done)
+    finally:
+        # Whatever ends this, even a signal: what is done needn't be done again.
+        for runner in runners:
+            runner.store.flush_()
     if done != len(reading.items):
         raise InputError(
             f"The batches hold {done} inputs for {len(reading.items)} items. Every item must become one input; "
@@ -137,15 +198,15 @@ def read(reading: Reading, full: Runner, slim: Sequence[Runner], progress: Calla
 
 
 def _read_batch(reading: Reading, batch: Batch, first: int, full: Runner, slim: Sequence[Runner]) -> None:
-    waiting = [runner for runner in slim if runner.collected.done <= first]
+    waiting = [runner for runner in slim if runner.store.done <= first]
     expected: _Encoded | None = None
-    if full.collected.done <= first or (reading.tokens and waiting):
+    if full.store.done <= first or (reading.tokens and waiting):
         expected = _encoded(full.model(), batch, reading, first)
-    if expected is not None and full.collected.done <= first:
-        full.collected.add_(expected.embeddings, _token_cosines(expected, expected))
+    if expected is not None and full.store.done <= first:
+        full.store.add_(expected.embeddings, _token_cosines(expected, expected))
     for runner in waiting:
         found = _encoded(runner.model(), batch, reading, first)
-        runner.collected.add_(found.embeddings, None if expected is None else _token_cosines(expected, found))
+        runner.store.add_(found.embeddings, None if expected is None else _token_cosines(expected, found))
 
 
 def _encoded(model: nn.Module, batch: Batch, reading: Reading, first: int) -> _Encoded:
