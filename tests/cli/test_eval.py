@@ -29,7 +29,8 @@ def test_all_outputs_agree(pliant: Run, elastic: Path, texts: Path, tmp_path: Pa
     before = tree(elastic)
     page, picture, saved = tmp_path / "new" / "page.html", tmp_path / "new" / "a curve.png", tmp_path / "curves.json"
     layers = tmp_path / "new" / "layers.png"
-    files = ("--report", page, "--plot", picture, "--kept-plot", layers, "--save", saved)
+    sheet = tmp_path / "new" / "curves.csv"
+    files = ("--report", page, "--plot", picture, "--kept-plot", layers, "--save", saved, "--csv", sheet)
     options = ("--sparsity", "0.5,0,0.3", "--against", "fisher, random,fisher", "--json")
     result = pliant("eval", elastic, "--data", texts, *options, *files)
     assert (result.status, result.err) == (0, "")
@@ -45,6 +46,10 @@ def test_all_outputs_agree(pliant: Run, elastic: Path, texts: Path, tmp_path: Pa
     assert picture.read_bytes() != layers.read_bytes()
     assert repr(curves[0].points[1].value("cosine")) in page.read_text("utf-8")
     assert tree(elastic) == before
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["ranker"], row["metric"]) == ("fisher", "cosine")]
+    assert [float(row["value"]) for row in rows] == [point.metrics["cosine"].value for point in curves[1].points]
+    assert float(rows[2]["low"]) < float(rows[2]["value"]) < float(rows[2]["high"])
 
 
 def test_the_table_is_shown_unless_quiet(pliant: Run, elastic: Path, texts: Path) -> None:
@@ -132,8 +137,16 @@ def test_calibration_data_that_has_moved(pliant: Run, refused: Refused, elastic:
         (("--sparsity", "0.3;0.4"), "is no list of numbers"),
         (("--sparsity", ""), "--sparsity '' is no list of numbers"),
         (("--against", "fisher,best"), "Unknown --against 'best'. Allowed: soft-mask"),
-        (("--tasks", "sts"), "Unknown --tasks 'sts'. Allowed: fidelity, retrieval"),
+        (("--tasks", "sst"), "Unknown --tasks 'sst'. Allowed: fidelity, dense, retrieval"),
         (("--tasks", ""), "Unknown --tasks"),
+        (("--tasks", "knn"), "is no table"),
+        (("--tasks", "sts"), "is no table"),
+        (("--tasks", "fidelity,nowhere:f"), "no module 'nowhere'"),
+        (("--tasks", "json:f"), "json has no function 'f'"),
+        (("--data", "more.txt"), "Two --data"),
+        (("--data", "knn=a.csv", "--data", "knn=b.csv"), "Two --data for knn: a.csv and b.csv"),
+        (("--data", "knn=a.csv", "--tasks", "sts"), "--data is given for knn, which is not in --tasks sts"),
+        (("--data", "knn=a.csv"), "a.csv does not exist"),
         (("--tasks", "retrieval"), "Retrieval needs"),
         (("--query-column", "text"), "Retrieval needs"),
         (("--document-column", "text"), "Retrieval needs"),
@@ -164,7 +177,7 @@ def test_data_that_cannot_be_used(refused: Refused, elastic: Path, tmp_path: Pat
     assert "no column 'c'" in refused(*command, *table, "--query-column", "query", "--document-column", "c")
 
 
-@pytest.mark.parametrize("option", ["--report", "--plot", "--kept-plot", "--save"])
+@pytest.mark.parametrize("option", ["--report", "--plot", "--kept-plot", "--save", "--csv"])
 def test_no_place_to_write(refused: Refused, elastic: Path, texts: Path, option: str) -> None:
     command = ("eval", elastic, "--data", texts, "--sparsity", "0.5")
     for place in (texts / "below", "/proc/nowhere/file", texts.parent):
@@ -213,5 +226,6 @@ def test_the_result_is_that_of_the_library(pliant: Run, elastic: Path, tmp_path:
 
 
 def test_one_file_for_two_results(refused: Refused, elastic: Path, texts: Path, tmp_path: Path) -> None:
+    assert "can't hold two results" in refused("eval", elastic, "--data", texts, "--csv", "a", "--save", "a")
     twice = ("--report", tmp_path / "a", "--save", tmp_path / "b" / ".." / "a")
     assert "can't hold two results" in refused("eval", elastic, "--data", texts, *twice)
