@@ -40,7 +40,7 @@ def test_all_outputs_agree(pliant: Run, elastic: Path, texts: Path, tmp_path: Pa
     assert [curve.ranker for curve in curves] == ["soft-mask", "fisher", "random"]
     for curve in curves:
         assert [point.sparsity for point in curve.points] == [0.0, 0.3, 0.5]
-        assert curve.points[0].value("cosine") == pytest.approx(1) and curve.points[2].value("cosine") < 0.9999
+        assert curve.points[0].value("cosine") == pytest.approx(1) and curve.points[2].metrics["cosine"].value < 0.9999
         assert curve.full_value("ndcg_slim_queries") is None and curve.task == str(texts)
     assert all(image.read_bytes().startswith(b"\x89PNG") for image in (picture, layers))
     assert picture.read_bytes() != layers.read_bytes()
@@ -70,7 +70,7 @@ def test_retrieval(pliant: Run, elastic: Path, tmp_path: Path, pairs: list[tuple
     columns = ("--query-column", "a question", "--document-column", "an answer")
     result = pliant("eval", elastic, "--data", table, *columns, "--sparsity", "0,0.5", "--json")
     curve = Curve.from_json(json.loads(result.out)["curves"][0])
-    assert curve.full_value("ndcg_slim_queries") is not None and 0 < curve.full_value("ndcg_slim_queries") < 1
+    assert 0 < curve.full["ndcg_slim_queries"].value < 1
     assert curve.points[0].value("ndcg_slim_queries") == pytest.approx(curve.full_value("ndcg_slim_queries"))
     assert curve.points[1].value("ndcg_both_slim") is not None
 

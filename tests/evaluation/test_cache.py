@@ -10,8 +10,8 @@ from pliant.errors import InputError
 from pliant.evaluation import cache
 from pliant.evaluation.cache import Cache, Shards, default_folder, opened_cache
 from pliant.evaluation.curve import Curve
-from pliant.evaluation.measure import evaluate
-from pliant.evaluation.reading import Reading
+from pliant.evaluation.measure import StoreOf, evaluate
+from pliant.evaluation.reading import Collected, Reading
 from pliant.evaluation.tasks.dense import Dense
 from pliant.evaluation.tasks.fidelity import Fidelity
 
@@ -40,11 +40,10 @@ def measured(
 ) -> Curve:
     read = reading(tokens)
     tasks = [Fidelity(read), Dense(read)] if tokens else [Fidelity(read)]
-    names = {"model": "m", "ranker": "r", "task_name": "t"}
-    if kept is None:
-        return evaluate(sizes, sparsities, tasks, progress=progress, **names)
-    store_of = lambda reading, cut: kept.store(ranking(), reading, cut)  # noqa: E731
-    return evaluate(sizes, sparsities, tasks, progress=progress, store_of=store_of, **names)
+    store_of: StoreOf = lambda reading, cut: Collected() if kept is None else kept.store(ranking(), reading, cut)  # noqa: E731
+    return evaluate(
+        sizes, sparsities, tasks, model="m", ranker="r", task_name="t", progress=progress, store_of=store_of
+    )
 
 
 @pytest.mark.parametrize("tokens", [False, True])

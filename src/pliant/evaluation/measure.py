@@ -182,5 +182,4 @@ def measure(
     tasks: list[Task] = [Fidelity(reading)]
     if task is not None:
         tasks.append(Retrieval(task, reading))
-    names = {"model": model, "ranker": ranker, "task_name": task_name}
-    return evaluate(elastic, sparsities, tasks, progress=progress, **names)
+    return evaluate(elastic, sparsities, tasks, model=model, ranker=ranker, task_name=task_name, progress=progress)

@@ -12,6 +12,10 @@ from pliant.evaluation.reading import Outputs, Reading
 from pliant.evaluation.tasks.function import Function, load_function
 
 
+def embed(items: Sequence[Any]) -> torch.Tensor:
+    return torch.zeros(len(items), 2)
+
+
 def reading_of(items: Sequence[Any]) -> Reading:
     return Reading(items, lambda found: [], "mean")
 
@@ -59,7 +63,7 @@ def test_functions_are_found_in_the_current_directory(tmp_path: Path, monkeypatc
     (tmp_path / "own_metric.py").write_text("def score(slim, full):\n    return 1\n")
     monkeypatch.chdir(tmp_path)
     before = list(sys.path)
-    assert load_function("own_metric:score")(lambda items: items, lambda items: items) == 1
+    assert load_function("own_metric:score")(embed, embed) == 1
     assert sys.path == before
     for path, message in [
         ("own_metric:other", "has no function 'other'"),

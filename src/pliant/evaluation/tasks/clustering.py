@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,7 +25,9 @@ def clusters(embeddings: Tensor, count: int) -> Tensor:
     """
     from sklearn.cluster import KMeans
 
-    found = KMeans(n_clusters=min(count, len(embeddings)), n_init=STARTS, random_state=0)
+    # Type checkers take the types of its arguments from their defaults, of which one is "auto".
+    kind: Any = KMeans
+    found = kind(n_clusters=min(count, len(embeddings)), n_init=STARTS, random_state=0)
     return torch.from_numpy(found.fit_predict(features(embeddings))).long()
 
 
