@@ -42,7 +42,9 @@ def _points(ranker: str, task: str, result: dict[str, Any]) -> dict[float, list[
         for curve in run["curves"]:
             if run["ranker"] == ranker and curve["task"] == task:
                 for point in curve["points"]:
-                    points.setdefault(point["sparsity"], []).append({**point, "full_ndcg": curve["full_ndcg"]})
+                    # Before format 2, a curve had one number of the full model's.
+                    full = curve["full_ndcg"] if "full_ndcg" in curve else curve["full"].get("ndcg_slim_queries")
+                    points.setdefault(point["sparsity"], []).append({**point, "full_ndcg": full})
     return points
 
 

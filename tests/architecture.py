@@ -41,10 +41,11 @@ ALLOWED = {
     "tables": "errors files",
     "loaders": GROUND,
     "data": f"demo loaders tables {GROUND}",
+    "datasets": f"data tables evaluation.retrieval {GROUND}",
     "evaluation": RUNTIME,
     "export": RUNTIME,
     "serve": f"data {RUNTIME}",
-    "cli": f"serve evaluation export rankers gates objectives data demo {RUNTIME}",
+    "cli": f"serve evaluation export rankers gates objectives datasets data demo {RUNTIME}",
     "pliant": f"rankers {RUNTIME}",
 }
 

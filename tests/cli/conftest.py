@@ -25,6 +25,14 @@ Run = Callable[..., Result]
 Refused = Callable[..., str]
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keeps caches out of the user's home, and out of the folders that a test compares."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder / "pliant" / "evaluation"
+
+
 @pytest.fixture
 def pliant(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """Runs `pliant` with these arguments; all that reaches the process's own output counts."""

@@ -55,8 +55,8 @@ def test_it_is_ranked_and_measured(pliant: Run, tmp_path: Path) -> None:
     assert [(curve.model, curve.task) for curve in curves] == [
         ("demo:vision", "synthetic: rings, triangles, cells, waves, glows")
     ] * 2
-    assert curves[0].points[0].token_cosine == pytest.approx(1)
-    assert curves[0].points[1].token_cosine != curves[1].points[1].token_cosine
+    assert curves[0].points[0].value("token_cosine") == pytest.approx(1)
+    assert curves[0].points[1].value("token_cosine") != curves[1].points[1].value("token_cosine")
 
 
 def test_it_is_no_text(refused: Refused, model: Path, tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ def test_all_outputs_agree(pliant: Run, elastic: Path, texts: Path, tmp_path: Pa
     before = tree(elastic)
     page, picture, saved = tmp_path / "new" / "page.html", tmp_path / "new" / "a curve.png", tmp_path / "curves.json"
     layers = tmp_path / "new" / "layers.png"
-    files = ("--report", page, "--plot", picture, "--kept-plot", layers, "--save", saved)
+    sheet = tmp_path / "new" / "curves.csv"
+    files = ("--report", page, "--plot", picture, "--kept-plot", layers, "--save", saved, "--csv", sheet)
     options = ("--sparsity", "0.5,0,0.3", "--against", "fisher, random,fisher", "--json")
     result = pliant("eval", elastic, "--data", texts, *options, *files)
     assert (result.status, result.err) == (0, "")
@@ -39,12 +40,16 @@ def test_all_outputs_agree(pliant: Run, elastic: Path, texts: Path, tmp_path: Pa
     assert [curve.ranker for curve in curves] == ["soft-mask", "fisher", "random"]
     for curve in curves:
         assert [point.sparsity for point in curve.points] == [0.0, 0.3, 0.5]
-        assert curve.points[0].cosine == pytest.approx(1) and curve.points[2].cosine < 0.9999
-        assert curve.full_ndcg is None and curve.task == str(texts)
+        assert curve.points[0].value("cosine") == pytest.approx(1) and curve.points[2].metrics["cosine"].value < 0.9999
+        assert curve.full_value("ndcg_slim_queries") is None and curve.task == str(texts)
     assert all(image.read_bytes().startswith(b"\x89PNG") for image in (picture, layers))
     assert picture.read_bytes() != layers.read_bytes()
-    assert repr(curves[0].points[1].cosine) in page.read_text("utf-8")
+    assert repr(curves[0].points[1].value("cosine")) in page.read_text("utf-8")
     assert tree(elastic) == before
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["ranker"], row["metric"]) == ("fisher", "cosine")]
+    assert [float(row["value"]) for row in rows] == [point.metrics["cosine"].value for point in curves[1].points]
+    assert float(rows[2]["low"]) < float(rows[2]["value"]) < float(rows[2]["high"])
 
 
 def test_the_table_is_shown_unless_quiet(pliant: Run, elastic: Path, texts: Path) -> None:
@@ -65,9 +70,9 @@ def test_retrieval(pliant: Run, elastic: Path, tmp_path: Path, pairs: list[tuple
     columns = ("--query-column", "a question", "--document-column", "an answer")
     result = pliant("eval", elastic, "--data", table, *columns, "--sparsity", "0,0.5", "--json")
     curve = Curve.from_json(json.loads(result.out)["curves"][0])
-    assert curve.full_ndcg is not None and 0 < curve.full_ndcg < 1
-    assert curve.points[0].ndcg_slim_queries == pytest.approx(curve.full_ndcg)
-    assert curve.points[1].ndcg_both_slim is not None
+    assert 0 < curve.full["ndcg_slim_queries"].value < 1
+    assert curve.points[0].value("ndcg_slim_queries") == pytest.approx(curve.full_value("ndcg_slim_queries"))
+    assert curve.points[1].value("ndcg_both_slim") is not None
 
 
 def test_images(pliant: Run, refused: Refused, vision_model: Path, pictures: Path, tmp_path: Path) -> None:
@@ -79,15 +84,15 @@ def test_images(pliant: Run, refused: Refused, vision_model: Path, pictures: Pat
     result = pliant(*command, "--json", "--against", "random")
     assert result.status == 0, result.err
     first, second = (Curve.from_json(curve) for curve in json.loads(result.out)["curves"])
-    assert first.points[0].cosine == pytest.approx(1)
-    assert first.points[1].cosine != second.points[1].cosine
+    assert first.points[0].value("cosine") == pytest.approx(1)
+    assert first.points[1].value("cosine") != second.points[1].value("cosine")
     loaded = library.load(elastic)
     paths = sorted(pictures.rglob("*.png"))
     batch = ImageBatches(paths, open_checkpoint(str(elastic)).preprocessor())[0]
     full, half = (loaded.at(sparsity=size)(**batch).last_hidden_state for size in (0.0, 0.5))
     token_cosine = torch.cosine_similarity(full, half, dim=-1).mean().item()
-    assert first.points[1].token_cosine == pytest.approx(token_cosine, abs=1e-5)
-    assert (first.points[0].token_cosine, first.full_ndcg) == (pytest.approx(1), None)
+    assert first.points[1].value("token_cosine") == pytest.approx(token_cosine, abs=1e-5)
+    assert (first.points[0].value("token_cosine"), first.full_value("ndcg_slim_queries")) == (pytest.approx(1), None)
     shown, page = pliant(*command, "--report", tmp_path / "page.html"), tmp_path / "page.html"
     assert "tokens" in shown.out and "token outputs" in page.read_text("utf-8")
     assert "--image-size 0 is too small" in refused(*command, "--image-size", 0)
@@ -133,8 +138,16 @@ def test_calibration_data_that_has_moved(pliant: Run, refused: Refused, elastic:
         (("--sparsity", "0.3;0.4"), "is no list of numbers"),
         (("--sparsity", ""), "--sparsity '' is no list of numbers"),
         (("--against", "fisher,best"), "Unknown --against 'best'. Allowed: soft-mask"),
-        (("--tasks", "sts"), "Unknown --tasks 'sts'. Allowed: fidelity, retrieval"),
+        (("--tasks", "sst"), "Unknown --tasks 'sst'. Allowed: fidelity, dense, retrieval"),
         (("--tasks", ""), "Unknown --tasks"),
+        (("--tasks", "knn"), "is no table"),
+        (("--tasks", "sts"), "is no table"),
+        (("--tasks", "fidelity,nowhere:f"), "no module 'nowhere'"),
+        (("--tasks", "json:f"), "json has no function 'f'"),
+        (("--data", "more.txt"), "Two --data"),
+        (("--data", "knn=a.csv", "--data", "knn=b.csv"), "Two --data for knn: a.csv and b.csv"),
+        (("--data", "knn=a.csv", "--tasks", "sts"), "--data is given for knn, which is not in --tasks sts"),
+        (("--data", "knn=a.csv"), "a.csv does not exist"),
         (("--tasks", "retrieval"), "Retrieval needs"),
         (("--query-column", "text"), "Retrieval needs"),
         (("--document-column", "text"), "Retrieval needs"),
@@ -165,7 +178,7 @@ def test_data_that_cannot_be_used(refused: Refused, elastic: Path, tmp_path: Pat
     assert "no column 'c'" in refused(*command, *table, "--query-column", "query", "--document-column", "c")
 
 
-@pytest.mark.parametrize("option", ["--report", "--plot", "--kept-plot", "--save"])
+@pytest.mark.parametrize("option", ["--report", "--plot", "--kept-plot", "--save", "--csv"])
 def test_no_place_to_write(refused: Refused, elastic: Path, texts: Path, option: str) -> None:
     command = ("eval", elastic, "--data", texts, "--sparsity", "0.5")
     for place in (texts / "below", "/proc/nowhere/file", texts.parent):
@@ -214,5 +227,6 @@ def test_the_result_is_that_of_the_library(pliant: Run, elastic: Path, tmp_path:
 
 
 def test_one_file_for_two_results(refused: Refused, elastic: Path, texts: Path, tmp_path: Path) -> None:
+    assert "can't hold two results" in refused("eval", elastic, "--data", texts, "--csv", "a", "--save", "a")
     twice = ("--report", tmp_path / "a", "--save", tmp_path / "b" / ".." / "a")
     assert "can't hold two results" in refused("eval", elastic, "--data", texts, *twice)

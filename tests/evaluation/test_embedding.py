@@ -41,7 +41,8 @@ def test_embeddings_are_ordinary_tensors_that_autograd_accepts() -> None:
 
 
 def test_dropout_is_off_and_every_training_flag_is_as_before() -> None:
-    model = Doubler()
+    model = Doubler().train()
+    model.dropout.eval()
     nested = nn.Sequential(model, nn.Dropout(0.9)).train()
     model.dropout.eval()
     assert torch.equal(embed(nested, [torch.ones(4, 8)], "mean"), torch.full((4, 8), 2.0))

@@ -28,9 +28,11 @@ def test_the_first_curve_is_emphasised_and_on_top(make_curve: Callable[..., Curv
 def test_values_are_the_points_own(make_curve: Callable[..., Curve]) -> None:
     curve = make_curve()
     cosine, retrieval = panels([curve])
-    assert cosine.lines[-1].points == tuple((point.sparsity, point.cosine) for point in curve.points)
-    assert cosine.lines[-1].floor == tuple((point.sparsity, point.worst_cosine) for point in curve.points)
-    assert retrieval.lines[-1].points == tuple((point.sparsity, point.ndcg_slim_queries) for point in curve.points)
+    assert cosine.lines[-1].points == tuple((point.sparsity, point.value("cosine")) for point in curve.points)
+    assert cosine.lines[-1].floor == tuple((point.sparsity, point.value("worst_cosine")) for point in curve.points)
+    assert retrieval.lines[-1].points == tuple(
+        (point.sparsity, point.value("ndcg_slim_queries")) for point in curve.points
+    )
 
 
 def test_no_retrieval_panel_without_a_task(make_curve: Callable[..., Curve]) -> None:
@@ -43,7 +45,7 @@ def test_curves_that_do_not_belong_together_are_refused(make_curve: Callable[...
     with pytest.raises(InputError, match="nothing to show"):
         panels([])
     with pytest.raises(InputError, match="nothing to show"):
-        panels([make_curve(points=[])])
+        panels([make_curve(points=())])
 
 
 def test_ticks_of_familiar_ranges() -> None:

@@ -66,7 +66,7 @@ def test_numbers_are_exactly_those_of_the_json(curves: list[Curve], kept: Kept, 
     page = written(tmp_path / "r.html", curves, kept)
     points = json.loads(json.dumps(curves[0].to_json()))["points"]
     rows = [[float(value) for value in row] for row in page.tables["Numbers by size"][1:]]
-    assert rows == [[value for value in point.values() if value is not None] for point in points]
+    assert rows == [[value for name, value in point.items() if name != "intervals"] for point in points]
     others = json.loads(json.dumps(curves[1].to_json()))["points"]
     compared = [[float(value) for value in row] for row in page.tables["Rankers compared"][1:]]
     assert compared == [
@@ -81,7 +81,7 @@ def test_token_outputs_are_shown_where_they_were_measured(
     curves = [with_tokens(make_curve(retrieval=False)), with_tokens(make_curve("fisher", 2.0, retrieval=False))]
     page = written(tmp_path / "r.html", curves, kept)
     assert [row[-1] for row in page.tables["Numbers by size"][1:]] == ["1.0", "0.7", "0.5", "0.375"]
-    half = curves[0].points[2].cosine, curves[1].points[2].cosine
+    half = curves[0].points[2].value("cosine"), curves[1].points[2].value("cosine")
     assert page.tables["Rankers compared"][3] == ["0.5", *map(repr, half), "0.5", "0.5"]
     assert "mean cosine to its token outputs" in "".join(page.text)
 

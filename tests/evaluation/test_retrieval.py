@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pliant.errors import InputError
 from pliant.evaluation import retrieval
-from pliant.evaluation.retrieval import RetrievalTask, ndcg
+from pliant.evaluation.retrieval import RetrievalTask, ndcg, query_scores
 
 
 def naive_ndcg(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[Set[int]], k: int) -> float:
@@ -32,6 +32,35 @@ def test_hand_computed_value() -> None:
     assert ndcg(query, documents, [{1, 3}]) == pytest.approx(0.650921, abs=1e-6)
     # Of the first three only rank 2 is relevant.
     assert ndcg(query, documents, [{1, 3}], k=3) == pytest.approx(0.630930 / 1.630930, abs=1e-6)
+
+
+def test_hand_computed_recall_and_reciprocal_rank() -> None:
+    angles = torch.deg2rad(torch.tensor([0.0, 30.0, 60.0, 90.0]))
+    documents = torch.stack([angles.cos(), angles.sin()], dim=1)
+    queries = torch.tensor([[5.0, 0.0], [0.0, 1.0]])
+    # The first query finds its documents at ranks 2 and 4, the second its only one at rank 3.
+    found = query_scores(queries, documents, [{1, 3}, {1}], k=2)
+    assert found.recall.tolist() == [0.5, 0.0]
+    assert found.mrr.tolist() == pytest.approx([1 / 2, 1 / 3])
+
+
+@pytest.mark.parametrize("k", [1, 5, 40])
+def test_graded_relevance_agrees_with_scikit_learn(k: int) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    random = np.random.default_rng(k)
+    queries, documents = random.standard_normal((7, 5)), random.standard_normal((23, 5))
+    gains = random.integers(0, 4, (7, 23))
+    gains[:, 0] = 1
+    relevant = [{int(i): float(row[i]) for i in row.nonzero()[0]} for row in gains]
+    found = query_scores(torch.from_numpy(queries), torch.from_numpy(documents), relevant, k)
+    lengths = np.linalg.norm(queries, axis=1)[:, None] * np.linalg.norm(documents, axis=1)
+    for query, similarities in enumerate(queries @ documents.T / lengths):
+        expected = metrics.ndcg_score(gains[query : query + 1], similarities[None], k=k)
+        assert found.ndcg[query].item() == pytest.approx(expected)
+        order = similarities.argsort()[::-1]
+        hits = gains[query][order] > 0
+        assert found.recall[query].item() == pytest.approx(hits[:k].sum() / hits.sum())
+        assert found.mrr[query].item() == pytest.approx(1 / (1 + hits.argmax()))
 
 
 def test_perfect_and_hopeless_rankings() -> None:
@@ -85,10 +114,14 @@ def test_chunks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> Non
         (("q",), ("a",), (frozenset(),), "Query 0 has no relevant"),
         (("q",), ("a",), (frozenset({1}),), "document 1; documents are numbered 0 to 0"),
         (("q",), ("a",), (frozenset({-1}),), "document -1"),
+        (("q",), ("a",), ({0: 0.0},), "a gain of 0.0"),
     ],
 )
 def test_tasks_that_cannot_be_scored_are_refused(
-    queries: tuple[str, ...], documents: tuple[str, ...], relevant: tuple[frozenset[int], ...], message: str
+    queries: tuple[str, ...],
+    documents: tuple[str, ...],
+    relevant: tuple[frozenset[int] | dict[int, float], ...],
+    message: str,
 ) -> None:
     with pytest.raises(InputError, match=message):
         RetrievalTask(queries, documents, relevant)

@@ -16,7 +16,7 @@ def test_points_lie_to_scale(make_curve: Callable[..., Curve]) -> None:
     (x0, y0), (x1, y1), (x2, y2), (x3, y3) = circles(ElementTree.fromstring(draw(panels([curve])[0])), "soft-mask")
     assert abs((x2 - x0) / (x1 - x0) - 0.5 / 0.3) < 0.01
     assert x3 > x2
-    fall = [1 - point.cosine for point in curve.points]
+    fall = [1 - point.metrics["cosine"].value for point in curve.points]
     assert abs((y2 - y0) / (y3 - y0) - fall[2] / fall[3]) < 0.02
     assert y0 < y1 < y2 < y3
 

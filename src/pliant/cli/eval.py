@@ -1,74 +1,45 @@
 """`pliant eval`: what each size of an elastic directory keeps."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from pliant.artefacts import load_elastic
-from pliant.batches import Batch
-from pliant.checkpoint import DEMO_MODEL, DEMO_VISION, Checkpoint, open_checkpoint
+from pliant.artefacts import RANKING, load_elastic
+from pliant.checkpoint import open_checkpoint
 from pliant.cli.calibration import CalibrationData, check_image_size
 from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
 from pliant.cli.maps import alike
-from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompted, prompts_of, usual_pooling
-from pliant.conventions import Prompts
-from pliant.data import DEMO_IMAGES, ImageBatches, TextBatches, images, pairs, sample, texts
+from pliant.cli.outputs import Outputs
+from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
+from pliant.cli.source import Asked, Readers
+from pliant.cli.tasks import TASKS, Measured, measured
+from pliant.conventions import MANIFEST, read_json
 from pliant.elastic import Elastic
 from pliant.errors import InputError
-from pliant.evaluation import Curve, Kept, RetrievalTask, check_plot, kept_plot, measure, plot, table, write_report
-from pliant.evaluation.dense import measure_dense
-from pliant.files import check_writable, replacing
+from pliant.evaluation import Curve, Kept, table
+from pliant.evaluation.cache import Cache, default_folder, opened_cache
+from pliant.evaluation.measure import evaluate as evaluate_sizes
 from pliant.rankers.rank import ALLOWED, is_ranker
 from pliant.rankers.rank import rank as rank_model
 from pliant.ranking import Ranking
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-TASKS = ("fidelity", "retrieval")
 _SPARSITIES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"
-
-# An image takes some hundred times as long as a short text.
-_MOST = {"text": 2000, "image": 200}
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What is measured: queries and documents, texts, or images.
-
-    Args:
-        name: What to call it.
-        task: Queries and documents; None measures fidelity alone.
-        texts: The texts, where there is no task.
-        images: The images, for a model of images.
-    """
-
-    name: str
-    task: RetrievalTask | None = None
-    texts: tuple[str, ...] = ()
-    images: "tuple[Path | Image, ...]" = ()
-
-    def with_prompts(self, prompts: Prompts) -> "Inputs":
-        """Return the same inputs, queries and documents with their prompts, single texts with both in turn."""
-        task = self.task and replace(
-            self.task,
-            queries=prompted(self.task.queries, (prompts.query,)),
-            documents=prompted(self.task.documents, (prompts.document,)),
-        )
-        return replace(self, task=task, texts=prompted(self.texts, prompts.distinct))
 
 
 def evaluate(
     directory: Annotated[Path, typer.Argument(help="An elastic directory.")],
-    data: Annotated[str | None, typer.Option(help="Inputs: text file, table or folder; else the demo's.")] = None,
-    column: Annotated[str | None, typer.Option(help="Column of a table, to measure fidelity on.")] = None,
+    data: Annotated[list[str] | None, typer.Option(help="Text file, table, folder; or TASK=PATH for one task.")] = None,
+    tasks: Annotated[str | None, typer.Option(help=f"{', '.join(TASKS)}, or module:function; with commas.")] = None,
+    column: Annotated[str | None, typer.Option(help="Column of a table's texts.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Column of classes, for knn, probe, clustering.")] = None,
+    train_data: Annotated[str | None, typer.Option(help="Examples for knn and probe; else half of the data.")] = None,
     query_column: Annotated[str | None, typer.Option(help="Column of queries, to measure retrieval.")] = None,
     document_column: Annotated[str | None, typer.Option(help="Column of their documents.")] = None,
-    tasks: Annotated[str, typer.Option(help="fidelity, or fidelity,retrieval.")] = ",".join(TASKS),
+    pair_columns: Annotated[str | None, typer.Option(help="Two columns for sts: sentence1,sentence2.")] = None,
+    score_column: Annotated[str | None, typer.Option(help="Column of the pairs' scores: score.")] = None,
     sparsity: Annotated[str, typer.Option(help="Sizes, with commas.")] = _SPARSITIES,
     against: Annotated[str, typer.Option(help="Other rankers to compare with, with commas.")] = "",
     calibration: Annotated[str | None, typer.Option(help="Data for those rankers; by default what was used.")] = None,
@@ -84,158 +55,104 @@ def evaluate(
     plot_path: Annotated[Path | None, typer.Option("--plot", help="Write the curve as a PNG.")] = None,
     kept_path: Annotated[Path | None, typer.Option("--kept-plot", help="Write what each layer keeps as a PNG.")] = None,
     json_path: Annotated[Path | None, typer.Option("--save", help="Write the curves as JSON.")] = None,
+    csv_path: Annotated[Path | None, typer.Option("--csv", help="Write a row for each metric of each size.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Where the full model's outputs are kept.")] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep nothing for the next time.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Measure what each size keeps, as a table, a plot and a report."""
-    sizes, rivals = numbers(sparsity, "--sparsity"), _rivals(against)
     _check_sizes(("inputs", inputs), ("batch-size", batch_size), ("max-tokens", max_tokens), ("image-size", image_size))
-    _check_outputs((report, json_path), (plot_path, kept_path))
+    outputs = Outputs(report, plot_path, kept_path, json_path, csv_path)
+    outputs.check()
+    columns = (column, label_column, train_data, query_column, document_column, pair_columns, score_column)
+    asked = Asked(tasks, tuple(data or ()), *columns, inputs)
+    sizes, rivals = numbers(sparsity, "--sparsity"), _rivals(against)
+    reading = (batch_size, max_tokens, image_size)
     with progress(quiet or as_json) as advance:
         advance("loading", 0)
-        checkpoint, ranking = load_elastic(directory)
-        check_image_size(image_size, checkpoint)
-        prompts = prompts_of(checkpoint, (prompt, query_prompt, document_prompt), ranking)
-        measured = _inputs(checkpoint, ranking, data, column, (query_column, document_column), tasks, inputs)
-        measured = measured.with_prompts(prompts)
-        sources = _calibration(ranking, calibration) if rivals else None
-        elastic = Elastic(checkpoint.model, ranking)
-        kept = Kept.of(elastic, sizes)
-        name = str(ranking.provenance.get("model", directory))
-        pooling = usual_pooling(checkpoint, pooling, prompts) or elastic.anatomy.pooling
-        to_measure = _Measurement(checkpoint, measured, sizes, batch_size, max_tokens, image_size, pooling, name)
-        curves = [to_measure.curve(elastic, str(ranking.provenance.get("ranker", "ranking")), advance)]
-        for rival in rivals:
-            curves.append(to_measure.curve(_rival(directory, rival, ranking, sources), rival, advance))
-    _write(curves, kept, json_path, plot_path, kept_path)
-    if report is not None:
-        write_report(report, curves, kept, _provenance(ranking, elastic))
+        subject = _Subject.open(directory, asked, (prompt, query_prompt, document_prompt), pooling, reading)
+        sources = _calibration(subject.ranking, calibration) if rivals else None
+        with opened_cache(None if no_cache else cache or default_folder(), _contents(directory)) as kept:
+            curves = subject.curves(sizes, rivals, sources, kept, advance)
+            outputs.write(curves, subject.kept(sizes), _provenance(subject.ranking, subject.elastic))
+            kept.finish()
     show(table(curves), quiet or as_json)
     if as_json:
         emit({"curves": [curve.to_json() for curve in curves]})
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """The model that is measured, and what it is measured on."""
+
+    directory: Path
+    ranking: Ranking
+    elastic: Elastic
+    measured: Measured
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        asked: Asked,
+        prompt: tuple[str | None, str | None, str | None],
+        pooling: str | None,
+        reading: tuple[int, int, int | None],
+    ) -> "_Subject":
+        """Load the model and its data."""
+        checkpoint, ranking = load_elastic(directory)
+        batch_size, max_tokens, image_size = reading
+        check_image_size(image_size, checkpoint)
+        prompts = prompts_of(checkpoint, prompt, ranking)
+        elastic = Elastic(checkpoint.model, ranking)
+        pooling = usual_pooling(checkpoint, pooling, prompts) or elastic.anatomy.pooling
+        readers = Readers(checkpoint, prompts, pooling, batch_size, max_tokens, image_size)
+        return cls(directory, ranking, elastic, measured(asked, readers, ranking.provenance.get("model")))
+
+    def kept(self, sizes: tuple[float, ...]) -> Kept:
+        """Return what the sizes keep of each layer."""
+        return Kept.of(self.elastic, sizes)
+
+    def curves(
+        self,
+        sizes: tuple[float, ...],
+        rivals: tuple[str, ...],
+        sources: CalibrationData | None,
+        cache: Cache,
+        report: Report,
+    ) -> list[Curve]:
+        """Measure the model as it is ranked, and as others would rank it."""
+        ranker = str(self.ranking.provenance.get("ranker", "ranking"))
+        curves = [self._curve(self.elastic, ranker, sizes, cache, report)]
+        for rival in rivals:
+            elastic = _rival(self.directory, rival, self.ranking, sources)
+            curves.append(self._curve(elastic, rival, sizes, cache, report))
+        return curves
+
+    def _curve(self, elastic: Elastic, ranker: str, sizes: tuple[float, ...], cache: Cache, report: Report) -> Curve:
+        return evaluate_sizes(
+            elastic,
+            sizes,
+            self.measured.tasks,
+            model=str(self.ranking.provenance.get("model", self.directory)),
+            ranker=ranker,
+            task_name=self.measured.name,
+            progress=lambda label, fraction: report(f"{ranker}: {label}", fraction),
+            store_of=lambda reading, cut: cache.store(elastic.ranking, reading, cut),
+        )
+
+
+def _contents(directory: Path) -> str:
+    """Return what the model's files are known by, its ranking aside: all their digests."""
+    files = read_json(directory / MANIFEST).get("files", {})
+    return json.dumps({name: digest for name, digest in files.items() if name != RANKING}, sort_keys=True)
 
 
 def _check_sizes(*given: tuple[str, int | None]) -> None:
     for option, value in given:
         if value is not None:
             check_positive(value, f"--{option}")
-
-
-def _check_outputs(files: Iterable[Path | None], plots: Iterable[Path | None]) -> None:
-    """Refuse before the measurement what couldn't be written after it."""
-    drawn = [path for path in plots if path is not None]
-    wanted = [*drawn, *(file for file in files if file is not None)]
-    if len({path.resolve() for path in wanted}) < len(wanted):
-        names = ", ".join(map(str, wanted))
-        raise InputError(f"One file can't hold two results: {names}. Give each output a name of its own.")
-    for path in wanted:
-        check_writable(path)
-    for path in drawn:
-        check_plot(path)
-
-
-@dataclass(frozen=True)
-class _Measurement:
-    """How every curve of one command is measured."""
-
-    checkpoint: Checkpoint
-    inputs: Inputs
-    sizes: tuple[float, ...]
-    batch_size: int
-    max_tokens: int
-    image_size: int | None
-    pooling: str
-    model: str
-
-    def curve(self, elastic: Elastic, ranker: str, report: Report) -> Curve:
-        """Measure one elastic model."""
-        names = {"model": self.model, "ranker": ranker, "task_name": self.inputs.name}
-        if self.inputs.images:
-            return measure_dense(
-                elastic,
-                self.sizes,
-                self._image_batches(),
-                self.pooling,
-                progress=lambda done: report(f"{ranker}: {done} images", done / len(self.inputs.images)),
-                **names,
-            )
-        return measure(
-            elastic,
-            self.sizes,
-            self.inputs.task,
-            self.inputs.texts,
-            self._text_batches(),
-            self.pooling,
-            progress=lambda label, fraction: report(f"{ranker}: {label}", fraction),
-            **names,
-        )
-
-    def _image_batches(self) -> ImageBatches:
-        processor = self.checkpoint.preprocessor()
-        return ImageBatches(self.inputs.images, processor, self.batch_size, image_size=self.image_size)
-
-    def _text_batches(self) -> Callable[[Sequence[str]], Iterable[Batch]]:
-        tokenizer = self.checkpoint.preprocessor()
-        longest = min(self.max_tokens, self.checkpoint.max_tokens)
-        return lambda found: TextBatches(found, tokenizer, self.batch_size, longest)
-
-
-def _inputs(
-    checkpoint: Checkpoint,
-    ranking: Ranking,
-    data: str | None,
-    column: str | None,
-    columns: tuple[str | None, str | None],
-    tasks: str,
-    wished: int | None,
-) -> Inputs:
-    """Return what to measure on; the demo models bring their own task, or images."""
-    count = wished or _MOST[checkpoint.inputs]
-    wanted = [task.strip() for task in tasks.split(",")]
-    unknown = [task for task in wanted if task not in TASKS]
-    if unknown:
-        raise InputError(f"Unknown --tasks {', '.join(unknown)!r}. Allowed: {', '.join(TASKS)}.")
-    if data is None and ranking.provenance.get("model") == DEMO_MODEL:
-        from pliant.demo import docstring_retrieval
-
-        task = docstring_retrieval()
-        name = "docstrings of Python's standard library"
-        return Inputs(name, task) if "retrieval" in wanted else Inputs(name, texts=task.queries + task.documents)
-    if data is None and ranking.provenance.get("model") == DEMO_VISION:
-        data = DEMO_IMAGES
-    if data is None:
-        raise InputError("There is nothing to measure on. Pass --data PATH: texts, a table or a folder of images.")
-    read_pairs = checkpoint.inputs == "text" and "retrieval" in wanted
-    if read_pairs and columns[0] is not None and columns[1] is not None:
-        return Inputs(data, _pair_task(data, columns[0], columns[1], count))
-    if any(columns) or "fidelity" not in wanted:
-        raise InputError(
-            "Retrieval needs a model of texts, --query-column and --document-column together, and retrieval in --tasks."
-        )
-    if checkpoint.inputs == "image":
-        return _images(data, count)
-    return Inputs(data, texts=tuple(sample(texts(data, column), count, seed=0)))
-
-
-def _images(data: str, count: int) -> Inputs:
-    """Return images of a folder, or those of the demonstration that are not for calibration."""
-    if data == DEMO_IMAGES:
-        from pliant.demo import evaluation_images
-
-        found = evaluation_images()
-        return Inputs(found.name, images=tuple(sample(found.images, count, seed=0)))
-    return Inputs(data, images=tuple(sample(images(data), count, seed=0)))
-
-
-def _pair_task(data: str, query_column: str, document_column: str, count: int) -> RetrievalTask:
-    """Return the task to find each query's document among all documents of the table."""
-    found = sample(pairs(data, query_column, document_column), count, seed=0)
-    documents = tuple(dict.fromkeys(document for _, document in found))
-    position = {document: index for index, document in enumerate(documents)}
-    relevant: dict[str, set[int]] = {}
-    for query, document in found:
-        relevant.setdefault(query, set()).add(position[document])
-    return RetrievalTask(tuple(relevant), documents, tuple(frozenset(right) for right in relevant.values()))
 
 
 def _rivals(text: str) -> tuple[str, ...]:
@@ -270,22 +187,6 @@ def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationDa
         seed=int(ranking.provenance.get("seed", 0)),
     )
     return alike(Elastic(checkpoint.model, other), ranking, batches)
-
-
-def _write(
-    curves: Sequence[Curve], kept: Kept, json_path: Path | None, plot_path: Path | None, kept_path: Path | None
-) -> None:
-    if json_path is not None:
-        _save(json_path, curves)
-    if plot_path is not None:
-        plot(curves, plot_path)
-    if kept_path is not None:
-        kept_plot(kept, kept_path)
-
-
-def _save(path: Path, curves: Sequence[Curve]) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps({"curves": [curve.to_json() for curve in curves]}, indent=1), encoding="utf-8")
 
 
 def _provenance(ranking: Ranking, elastic: Elastic) -> dict[str, object]:

@@ -67,7 +67,7 @@ def main() -> None:
         command = error.ctx.command_path if error.ctx else "pliant"
         _fail(f"{error.format_message().rstrip('.')}. Try: {command} --help", _USAGE_ERROR)
     except _Stopped as stopped:
-        message = f"{stopped}. If this was a ranking, the same command with --resume goes on with it."
+        message = f"{stopped}. The same command goes on: a measurement by itself, a ranking with --resume."
         _fail(message, 128 + stopped.number)
     sys.exit(status)
 

@@ -1,13 +1,21 @@
-"""The curve: what each size of an elastic model keeps, in fidelity and in retrieval."""
+"""The curve: what each size of an elastic model keeps, in any number of named metrics."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pliant.errors import InputError
+from pliant.evaluation.metric import Metric
 
-NDCG_AT = 10
-"""The first documents that count in a curve's nDCG."""
+FORMAT = 2
+"""Version of the JSON that `Curve.to_json` writes; 1 had a fixed set of metrics, without intervals."""
+
+_SIZE = ("sparsity", "achieved_sparsity", "parameters", "macs")
+_INTERVALS = "intervals"
+
+CSV_COLUMNS = ("model", "ranker", "task", *_SIZE, "metric", "value", "low", "high")
+"""The columns of `rows`: one row for each metric of each size."""
 
 
 @dataclass(frozen=True)
@@ -19,22 +27,42 @@ class Point:
         achieved_sparsity: Removed fraction of the prunable parameters, after alignment.
         parameters: All parameters of the slim model.
         macs: Multiply-accumulates for one input of the curve's `tokens`.
-        cosine: Mean cosine similarity to the full model's embeddings.
-        worst_cosine: 5th percentile of that similarity.
-        ndcg_slim_queries: nDCG@10 with queries by the slim and documents by the full model; None without a task.
-        ndcg_both_slim: nDCG@10 with both by the slim model; None without a task.
-        token_cosine: Mean cosine similarity to the full model's token outputs; None where they weren't measured.
+        metrics: What was measured, by name.
+
+    Raises:
+        InputError: A metric has the name of a size.
     """
 
     sparsity: float
     achieved_sparsity: float
     parameters: int
     macs: int
-    cosine: float
-    worst_cosine: float
-    ndcg_slim_queries: float | None = None
-    ndcg_both_slim: float | None = None
-    token_cosine: float | None = None
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse names that would stand twice in the JSON."""
+        if taken := sorted({*_SIZE, _INTERVALS} & set(self.metrics)):
+            raise InputError(f"A metric can't be called {taken[0]!r}: that is a part of every point. Rename it.")
+
+    def value(self, metric: str) -> float | None:
+        """Return a metric's value; None where it wasn't measured."""
+        found = self.metrics.get(metric)
+        return None if found is None else found.value
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the point as a dictionary that JSON can hold: sizes and metrics side by side, intervals below."""
+        return {**{name: getattr(self, name) for name in _SIZE}, **_metrics_to_json(self.metrics)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Point":
+        """Return the point that `to_json` wrote.
+
+        Raises:
+            InputError: A part is missing, or is no number.
+        """
+        _check(data, {*_SIZE, _INTERVALS}, None, "point")
+        measured = {name: value for name, value in data.items() if name not in _SIZE}
+        return cls(*(data[name] for name in _SIZE), metrics=_metrics_from_json(measured))
 
 
 @dataclass(frozen=True)
@@ -45,26 +73,31 @@ class Curve:
         model: The model's name.
         ranker: How its units were ranked.
         task: What it was measured on.
-        full_ndcg: nDCG@10 of the full model; None without a retrieval task.
         points: The sizes, from the largest model to the smallest.
         tokens: Length of the input that MACs are given for.
         full_parameters: All parameters of the full model.
         full_macs: Multiply-accumulates of the full model for one input of `tokens`.
+        full: The full model's own metrics, by name.
     """
 
     model: str
     ranker: str
     task: str
-    full_ndcg: float | None
     points: tuple[Point, ...]
     tokens: int
     full_parameters: int
     full_macs: int
+    full: Mapping[str, Metric] = field(default_factory=dict)
 
     @property
-    def has_tokens(self) -> bool:
-        """Whether token outputs were compared too."""
-        return any(point.token_cosine is not None for point in self.points)
+    def metrics(self) -> tuple[str, ...]:
+        """The names of all that was measured, in order."""
+        return tuple(dict.fromkeys(name for point in self.points for name in point.metrics))
+
+    def full_value(self, metric: str) -> float | None:
+        """Return the full model's value of a metric; None where it wasn't measured."""
+        found = self.full.get(metric)
+        return None if found is None else found.value
 
     def at(self, sparsity: float) -> Point | None:
         """Return the point for which `sparsity` was asked, if there is one."""
@@ -72,25 +105,63 @@ class Curve:
 
     def to_json(self) -> dict[str, Any]:
         """Return the curve as a dictionary that JSON can hold."""
-        return {**asdict(self), "points": [asdict(point) for point in self.points]}
+        return {
+            "format": FORMAT,
+            "model": self.model,
+            "ranker": self.ranker,
+            "task": self.task,
+            "tokens": self.tokens,
+            "full_parameters": self.full_parameters,
+            "full_macs": self.full_macs,
+            "full": _metrics_to_json(self.full),
+            "points": [point.to_json() for point in self.points],
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Curve":
         """Return the curve that `to_json` wrote.
 
         Raises:
-            InputError: A field is missing, or one is unknown.
+            InputError: A part is missing, unknown or no number, or another version wrote it.
         """
-        _check_fields(cls, data)
-        for point in data["points"]:
-            _check_fields(Point, point)
-        return cls(**{**data, "points": tuple(Point(**point) for point in data["points"])})
+        names = {"model", "ranker", "task", "tokens", "full_parameters", "full_macs", "full", "points"}
+        _check(data, {*names, "format"}, {*names, "format"}, "curve")
+        if data["format"] != FORMAT:
+            raise InputError(f"Curves of format {data['format']} can't be read, only {FORMAT}. Measure it again.")
+        points = tuple(Point.from_json(point) for point in data["points"])
+        plain = {name: data[name] for name in names - {"full", "points"}}
+        return cls(**plain, points=points, full=_metrics_from_json(data["full"]))
 
 
-def _check_fields(kind: type[Curve] | type[Point], data: Mapping[str, Any]) -> None:
-    wanted = {field.name for field in fields(kind)}
-    if set(data) != wanted:
+def rows(curves: Sequence[Curve]) -> Iterator[tuple[Any, ...]]:
+    """Yield one row of `CSV_COLUMNS` for each metric of each size; an absent end of an interval is None."""
+    for curve in curves:
+        for point in curve.points:
+            size = (curve.model, curve.ranker, curve.task, *(getattr(point, name) for name in _SIZE))
+            yield from ((*size, name, found.value, found.low, found.high) for name, found in point.metrics.items())
+
+
+def _metrics_to_json(metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    intervals = {name: [found.low, found.high] for name, found in metrics.items() if found.low is not None}
+    return {**{name: found.value for name, found in metrics.items()}, _INTERVALS: intervals}
+
+
+def _metrics_from_json(data: Mapping[str, Any]) -> dict[str, Metric]:
+    _check(data, {_INTERVALS}, None, "point")
+    values = {name: value for name, value in data.items() if name != _INTERVALS}
+    intervals = data[_INTERVALS]
+    broken = [name for name, value in values.items() if not isinstance(value, (int, float)) or not math.isfinite(value)]
+    if broken or not set(intervals) <= set(values):
         raise InputError(
-            f"Not a saved {kind.__name__.lower()}: missing {sorted(wanted - set(data))}, unknown "
-            f"{sorted(set(data) - wanted)}. Measure it again with this version."
+            f"Not a saved curve: {sorted({*broken, *set(intervals) - set(values)})} have no number. Measure it again."
+        )
+    return {name: Metric(value, *intervals.get(name, (None, None))) for name, value in values.items()}
+
+
+def _check(data: Mapping[str, Any], needed: set[str], known: set[str] | None, what: str) -> None:
+    """Refuse a dictionary that lacks a part or, where all that may be in it is `known`, has another."""
+    missing, unknown = sorted(needed - set(data)), sorted(set(data) - known) if known else []
+    if missing or unknown:
+        raise InputError(
+            f"Not a saved {what}: missing {missing}, unknown {unknown}. Measure it again with this version."
         )

@@ -1,5 +1,7 @@
 """Numbers as readers see them."""
 
+from pliant.evaluation.metric import Metric
+
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 NO_VALUE = "–"
 
@@ -31,6 +33,13 @@ def asked(sparsity: float) -> str:
 def score(value: float | None) -> str:
     """Return a cosine or an nDCG with three decimals; a dash for no value."""
     return NO_VALUE if value is None else f"{value:.3f}"
+
+
+def with_margin(metric: Metric | None) -> str:
+    """Return a metric as value ± margin, such as '0.881 ±.012'; without an interval the value alone."""
+    if metric is None or metric.margin is None:
+        return score(None if metric is None else metric.value)
+    return f"{score(metric.value)}\N{NO-BREAK SPACE}±{f'{metric.margin:.3f}'.removeprefix('0')}"
 
 
 def ratio(value: float | None, whole: float | None) -> float | None:

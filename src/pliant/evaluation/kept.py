@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pliant.anatomy import Anatomy, Kind, Site
 from pliant.budget import Cut
-from pliant.evaluation.ladder import ascending
+from pliant.errors import InputError
 
 
 class Planner(Protocol):
@@ -44,7 +44,9 @@ class Kept:
             InputError: There are no sparsities.
             BudgetError: A sparsity can't be met.
         """
-        sizes = ascending(sparsities)
+        sizes = tuple(sorted(set(sparsities)))
+        if not sizes:
+            raise InputError("No sparsities: what is kept needs at least one size, such as 0.5.")
         return cls(sizes, elastic.anatomy.sites, tuple(elastic.plan(sparsity=size).widths for size in sizes))
 
     def rows(self, kind: Kind) -> list[tuple[Site, tuple[int, ...]]]:

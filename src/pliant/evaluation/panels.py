@@ -1,12 +1,14 @@
 """What the charts of a set of curves show, whatever draws them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pliant.errors import InputError
-from pliant.evaluation.curve import NDCG_AT, Curve, Point
+from pliant.evaluation.curve import Curve
+from pliant.evaluation.labels import label_of
+from pliant.evaluation.tasks.retrieval import AT
 
 REMOVED = "prunable parameters removed, %"
 """What the horizontal axis of each chart is."""
@@ -59,7 +61,7 @@ class Panel:
 
 def check_comparable(curves: Sequence[Curve]) -> None:
     """Raise `InputError` unless there are curves, all with points, of one model on one task."""
-    if not curves or any(not curve.points for curve in curves):
+    if not curves or any(not curve.points or not curve.metrics for curve in curves):
         raise InputError(f"{len(curves)} curves, or one without points: there is nothing to show. Measure one first.")
     subjects = {(curve.model, curve.task, curve.tokens) for curve in curves}
     if len(subjects) > 1:
@@ -69,23 +71,29 @@ def check_comparable(curves: Sequence[Curve]) -> None:
 
 
 def panels(curves: Sequence[Curve]) -> tuple[Panel, ...]:
-    """Return the charts for `curves`, the first being the one to emphasise: cosine and, where measured, nDCG.
+    """Return the charts for `curves`, the first being the one to emphasise: one for each task that was measured.
 
     Raises:
         InputError: There are no points, or the curves are of different models or tasks.
     """
     check_comparable(curves)
-    full = curves[0].full_ndcg
-    return (_cosine_panel(curves),) if full is None else (_cosine_panel(curves), _ndcg_panel(curves, full))
+    ours = curves[0]
+    found = [_cosine_panel(curves)] if "cosine" in ours.metrics else []
+    for metric in ours.metrics:
+        full = ours.full_value(metric)
+        if label_of(metric).of_full and full is not None:
+            retrieval = metric == "ndcg_slim_queries"
+            found.append(_ndcg_panel(curves, full) if retrieval else _metric_panel(curves, metric, full))
+    return tuple(found) or (_metric_panel(curves, ours.metrics[0], 1.0),)
 
 
-def _values(curve: Curve, value: Callable[[Point], float | None]) -> tuple[tuple[float, float], ...]:
-    found = ((point.sparsity, value(point)) for point in curve.points)
+def _values(curve: Curve, metric: str) -> tuple[tuple[float, float], ...]:
+    found = ((point.sparsity, point.value(metric)) for point in curve.points)
     return tuple((sparsity, number) for sparsity, number in found if number is not None)
 
 
-def _others(curves: Sequence[Curve], value: Callable[[Point], float | None]) -> list[Line]:
-    lines = [Line(curve.ranker, "other", color, _values(curve, value)) for color, curve in enumerate(curves) if color]
+def _others(curves: Sequence[Curve], metric: str) -> list[Line]:
+    lines = [Line(curve.ranker, "other", color, _values(curve, metric)) for color, curve in enumerate(curves) if color]
     return [line for line in lines if line.points]
 
 
@@ -96,23 +104,30 @@ def _panel(title: str, note: str, lines: Sequence[Line], reference: float) -> Pa
 
 def _cosine_panel(curves: Sequence[Curve]) -> Panel:
     ours = curves[0]
-    floor = _values(ours, lambda point: point.worst_cosine)
-    main = Line(ours.ranker, "main", 0, _values(ours, lambda point: point.cosine), floor)
-    tokens = Line("token outputs", "second", 0, _values(ours, lambda point: point.token_cosine))
+    floor = _values(ours, "worst_cosine")
+    main = Line(ours.ranker, "main", 0, _values(ours, "cosine"), floor)
+    tokens = Line("token outputs", "second", 0, _values(ours, "token_cosine"))
     note = "Mean cosine to the full model's embedding. The band reaches down to the worst one in twenty."
     if tokens.points:
         note += " Dashed: of token outputs."
-    others = _others(curves, lambda point: point.cosine)
+    others = _others(curves, "cosine")
     return _panel("Fidelity", note, [*others, *([tokens] if tokens.points else []), main], 1.0)
 
 
 def _ndcg_panel(curves: Sequence[Curve], full: float) -> Panel:
     ours = curves[0]
-    both = Line("both slim", "second", 0, _values(ours, lambda point: point.ndcg_both_slim))
-    main = Line(ours.ranker, "main", 0, _values(ours, lambda point: point.ndcg_slim_queries))
-    others = _others(curves, lambda point: point.ndcg_slim_queries)
-    note = f"nDCG@{NDCG_AT} of slim queries against the full model's index; dashed, of queries and index both slim."
+    both = Line("both slim", "second", 0, _values(ours, "ndcg_both_slim"))
+    main = Line(ours.ranker, "main", 0, _values(ours, "ndcg_slim_queries"))
+    others = _others(curves, "ndcg_slim_queries")
+    note = f"nDCG@{AT} of slim queries against the full model's index; dashed, of queries and index both slim."
     return _panel("Retrieval", note, [*others, *(line for line in (both, main) if line.points)], full)
+
+
+def _metric_panel(curves: Sequence[Curve], metric: str, full: float) -> Panel:
+    label = label_of(metric)
+    main = Line(curves[0].ranker, "main", 0, _values(curves[0], metric))
+    lines = [*_others(curves, metric), main]
+    return _panel(label.task.capitalize(), f"{' '.join(label.name.split())} by size.", lines, full)
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:

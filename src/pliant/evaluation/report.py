@@ -8,15 +8,25 @@ from pathlib import Path
 from string import Template
 
 from pliant.anatomy import Kind, Site
-from pliant.evaluation.curve import NDCG_AT, Curve, Point
+from pliant.evaluation.curve import Curve, Point
 from pliant.evaluation.formatting import NO_VALUE, asked, percent, quantity, ratio, score
 from pliant.evaluation.kept import Kept
+from pliant.evaluation.labels import label_of
 from pliant.evaluation.panels import Panel, panels
 from pliant.evaluation.svg import draw
+from pliant.evaluation.tasks.retrieval import AT
 from pliant.files import replacing
 
 # From these shares on, a cell's colour is too strong for the page's ink: on a dark page, and on a light one.
 _MID, _DEEP = 0.55, 0.75
+
+_COSINES = {
+    "cosine": "mean cosine to the full model's embeddings",
+    "token_cosine": "mean cosine to its token outputs",
+}
+
+NDCG = "ndcg_slim_queries"
+"""What stands for retrieval where there is room for one number."""
 
 
 def _number(value: float | None, shown: str) -> str:
@@ -37,14 +47,14 @@ def _tiles(curve: Curve) -> str:
         _tile(_number(point.sparsity, asked(point.sparsity)), "of prunable parameters removed, which leaves"),
         _tile(_number(point.parameters, percent(ratio(point.parameters, curve.full_parameters))), size),
         _tile(_number(point.macs, percent(ratio(point.macs, curve.full_macs))), work),
-        _tile(_number(point.cosine, score(point.cosine)), "mean cosine to the full model's embeddings"),
     ]
-    if point.token_cosine is not None:
-        tiles.append(_tile(_number(point.token_cosine, score(point.token_cosine)), "mean cosine to its token outputs"))
-    share = ratio(point.ndcg_slim_queries, curve.full_ndcg)
+    for metric, meaning in _COSINES.items():
+        if (cosine := point.value(metric)) is not None:
+            tiles.append(_tile(_number(cosine, score(cosine)), meaning))
+    share = ratio(point.value(NDCG), curve.full_value(NDCG))
     if share is not None:
-        full = f"of nDCG@{NDCG_AT} {score(curve.full_ndcg)}, slim queries against the full index"
-        tiles.append(_tile(_number(point.ndcg_slim_queries, percent(share, 1)), full))
+        full = f"of nDCG@{AT} {score(curve.full_value(NDCG))}, slim queries against the full index"
+        tiles.append(_tile(_number(point.value(NDCG), percent(share, 1)), full))
     return f'<div class="tiles">{"".join(tiles)}</div>'
 
 
@@ -79,42 +89,39 @@ def _scored(value: float | None, kind: str = "") -> str:
 def _numbers_row(curve: Curve, point: Point) -> str:
     cells = [f"<td>{_number(point.achieved_sparsity, percent(point.achieved_sparsity, 1))}</td>"]
     cells += [_of_full(point.parameters, curve.full_parameters), _of_full(point.macs, curve.full_macs)]
-    cells += [_scored(point.cosine), _scored(point.worst_cosine)]
-    if curve.full_ndcg is not None:
-        cells.append(_scored(point.ndcg_slim_queries))
-        cells.append(f"<td>{percent(ratio(point.ndcg_slim_queries, curve.full_ndcg), 1)}</td>")
-        cells.append(_scored(point.ndcg_both_slim))
-    if curve.has_tokens:
-        cells.append(_scored(point.token_cosine))
+    for metric in curve.metrics:
+        cells.append(_scored(point.value(metric)))
+        if label_of(metric).of_full:
+            cells.append(f"<td>{percent(ratio(point.value(metric), curve.full_value(metric)), 1)}</td>")
     return _row(_number(point.sparsity, asked(point.sparsity)), cells)
+
+
+def _heading(metric: str) -> str:
+    return escape(label_of(metric).name).replace("\n", "<br>")
 
 
 def _numbers(curve: Curve) -> str:
     columns = ["Sparsity<br>asked", "Sparsity<br>achieved", "Parameters", f"MACs at<br>{curve.tokens} tokens"]
-    columns += ["Cosine", "Cosine,<br>worst 5&nbsp;%"]
-    if curve.full_ndcg is not None:
-        columns += [f"nDCG@{NDCG_AT},<br>slim queries", "of full", f"nDCG@{NDCG_AT},<br>both slim"]
-    if curve.has_tokens:
-        columns.append("Cosine,<br>tokens")
+    for metric in curve.metrics:
+        columns += [_heading(metric), "of full"] if label_of(metric).of_full else [_heading(metric)]
     table = _table("numbers", "Numbers by size", columns, [_numbers_row(curve, point) for point in curve.points])
     return _scrolling(table, "Numbers by size")
 
 
 def _numbers_note(curve: Curve) -> str:
     note = "Small figures: percent of the full model."
-    if curve.full_ndcg is None:
-        return note
-    return f"{note} Its nDCG@{NDCG_AT} is {_number(curve.full_ndcg, score(curve.full_ndcg))}."
+    full = curve.full_value(NDCG)
+    return note if full is None else f"{note} Its nDCG@{AT} is {_number(full, score(full))}."
 
 
-def _rival_rows(curves: Sequence[Curve], sparsity: float) -> str:
+def _rival_rows(curves: Sequence[Curve], sparsity: float, metrics: Sequence[str]) -> str:
     found = [curve.at(sparsity) for curve in curves]
     kinds = [' class="ours"', *[""] * (len(curves) - 1)]
-    cells = [_scored(point and point.cosine, kind) for point, kind in zip(found, kinds, strict=True)]
-    if curves[0].full_ndcg is not None:
-        cells += [_scored(point and point.ndcg_slim_queries, kind) for point, kind in zip(found, kinds, strict=True)]
-    if curves[0].has_tokens:
-        cells += [_scored(point and point.token_cosine, kind) for point, kind in zip(found, kinds, strict=True)]
+    cells = [
+        _scored(point and point.value(metric), kind)
+        for metric in metrics
+        for point, kind in zip(found, kinds, strict=True)
+    ]
     return _row(_number(sparsity, asked(sparsity)), cells)
 
 
@@ -122,12 +129,12 @@ def _rivals(curves: Sequence[Curve]) -> str:
     """All rankers beside each other, where there are several."""
     if len(curves) < 2:
         return ""
-    measures = ["cosine"] if curves[0].full_ndcg is None else ["cosine", f"nDCG@{NDCG_AT}"]
-    measures += ["tokens"] if curves[0].has_tokens else []
-    columns = ["Sparsity", *(f"{escape(curve.ranker)}<br>{measure}" for measure in measures for curve in curves)]
+    metrics = [metric for metric in curves[0].metrics if label_of(metric).compared]
+    columns = ["Sparsity", *(f"{escape(curve.ranker)}<br>{_heading(metric)}" for metric in metrics for curve in curves)]
     sparsities = sorted({point.sparsity for curve in curves for point in curve.points})
-    table = _table("numbers", "Rankers compared", columns, [_rival_rows(curves, size) for size in sparsities])
-    note = "The same model, sizes and inputs, with its units in another order. nDCG is of slim queries."
+    rows = [_rival_rows(curves, size, metrics) for size in sparsities]
+    table = _table("numbers", "Rankers compared", columns, rows)
+    note = "The same model, sizes and inputs, with its units in another order."
     heading = f'<h2>Against other rankings</h2><p class="note">{note}</p>'
     return f"<section>{heading}{_scrolling(table, 'Rankers compared')}</section>"
 
@@ -167,13 +174,13 @@ def _provenance(provenance: Mapping[str, object]) -> str:
 
 
 def _ndcg_help(curve: Curve) -> str:
-    if curve.full_ndcg is None:
+    if curve.full_value(NDCG) is None:
         return ""
     meaning = (
-        f"How well the relevant documents come first among the first {NDCG_AT}. Slim queries: the index is the full "
+        f"How well the relevant documents come first among the first {AT}. Slim queries: the index is the full "
         "model's and stays as it is. Both slim: the documents are embedded by the slim model too."
     )
-    return f"<dt>nDCG@{NDCG_AT}</dt><dd>{meaning}</dd>"
+    return f"<dt>nDCG@{AT}</dt><dd>{meaning}</dd>"
 
 
 def _page(curves: Sequence[Curve], kept: Kept | None, provenance: Mapping[str, object]) -> str:

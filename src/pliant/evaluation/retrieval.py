@@ -1,6 +1,6 @@
-"""Retrieval: queries, documents, which belong together, and nDCG."""
+"""Retrieval: queries, documents, which belong together, and how far up each query's documents come."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +15,9 @@ _DOCUMENTS = 8192
 # Equal documents get similarities that differ in the last bits, as matrix kernels sum in different orders.
 _TIE = 1e-9
 
+Relevant = Set[int] | Mapping[int, float]
+"""The indices of a query's documents; where some are better than others, with their gains, all above zero."""
+
 
 @dataclass(frozen=True)
 class RetrievalTask:
@@ -23,23 +26,23 @@ class RetrievalTask:
     Args:
         queries: The queries' texts.
         documents: The documents' texts.
-        relevant: For each query, the indices of its documents.
+        relevant: For each query, the indices of its documents, or a mapping from them to their gains.
 
     Raises:
         InputError: There are no queries or documents, `relevant` has another length than `queries`, or a query
-            has no document or one that doesn't exist.
+            has no document, one that doesn't exist, or one whose gain isn't above zero.
     """
 
     queries: tuple[str, ...]
     documents: tuple[str, ...]
-    relevant: tuple[frozenset[int], ...]
+    relevant: tuple[frozenset[int] | Mapping[int, float], ...]
 
     def __post_init__(self) -> None:
         """Refuse a task that can't be scored."""
         _check_relevant(self.relevant, len(self.queries), len(self.documents))
 
 
-def _check_relevant(relevant: Sequence[Set[int]], queries: int, documents: int) -> None:
+def _check_relevant(relevant: Sequence[Relevant], queries: int, documents: int) -> None:
     if not queries or not documents:
         raise InputError(f"{queries} queries and {documents} documents: retrieval needs at least one of each.")
     if len(relevant) != queries:
@@ -52,6 +55,8 @@ def _check_relevant(relevant: Sequence[Set[int]], queries: int, documents: int) 
             raise InputError(
                 f"Query {query} has the relevant document {wrong[0]}; documents are numbered 0 to {documents - 1}."
             )
+        if isinstance(indices, Mapping) and not all(gain > 0 for gain in indices.values()):
+            raise InputError(f"Query {query} has a document with a gain of {min(indices.values())}. Leave it out.")
 
 
 def _check_embeddings(queries: Tensor, documents: Tensor, k: int) -> None:
@@ -63,7 +68,7 @@ def _check_embeddings(queries: Tensor, documents: Tensor, k: int) -> None:
     if not (queries.isfinite().all() and documents.isfinite().all()):
         raise InputError("An embedding is not finite, so it has no rank. Load the model in float32.")
     if k < 1:
-        raise InputError(f"k is {k}; nDCG looks at the first k documents, so it must be at least 1.")
+        raise InputError(f"k is {k}; the first k documents are looked at, so it must be at least 1.")
 
 
 def _directions(embeddings: Tensor) -> Tensor:
@@ -88,37 +93,76 @@ def _ranks(queries: Tensor, documents: Tensor, answers: Tensor) -> Tensor:
     return before
 
 
-def ndcg(queries: Tensor, documents: Tensor, relevant: Sequence[Set[int]], k: int = 10) -> float:
-    """Return the mean nDCG@k of ranking the documents by cosine similarity to each query.
+@dataclass(frozen=True)
+class QueryScores:
+    """How well each query's documents come first.
 
-    Relevance is binary. Documents with equal similarity (to 1e-9) rank in the order of their indices. Memory stays
-    bounded whatever the number of queries and documents, as only relevant documents' ranks are counted.
+    Args:
+        ndcg: nDCG@k, float64 `[queries]`.
+        recall: The share of a query's documents among the first k, float64 `[queries]`.
+        mrr: 1 over the rank (from 1) of the first of them, wherever it is, float64 `[queries]`.
+    """
+
+    ndcg: Tensor
+    recall: Tensor
+    mrr: Tensor
+
+
+def query_scores(queries: Tensor, documents: Tensor, relevant: Sequence[Relevant], k: int = 10) -> QueryScores:
+    """Rank the documents by cosine similarity to each query, and say how far up its own come.
+
+    Documents with equal similarity (to 1e-9) rank in the order of their indices. Memory stays bounded whatever the
+    number of queries and documents, as only relevant documents' ranks are counted.
 
     Args:
         queries: Query embeddings, `[queries, width]`.
         documents: Document embeddings, `[documents, width]`.
-        relevant: For each query, the indices of its documents.
-        k: How many of the first documents count.
+        relevant: For each query, the indices of its documents, or a mapping from them to their gains.
+        k: How many of the first documents count in nDCG and recall.
 
     Raises:
         InputError: The shapes don't fit, `k` is below 1, or `relevant` is not as `RetrievalTask` says.
 
     Source:
         Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", 2002.
+    """
+    _check_embeddings(queries, documents, k)
+    _check_relevant(relevant, len(queries), len(documents))
+    pairs = torch.tensor([(query, answer) for query, answers in enumerate(relevant) for answer in sorted(answers)])
+    ranks = torch.cat(
+        [
+            _ranks(queries[asking], documents, answers)
+            for asking, answers in zip(pairs[:, 0].split(_PAIRS), pairs[:, 1].split(_PAIRS), strict=True)
+        ]
+    )
+    gains = torch.tensor([gain for answers in relevant for gain in _gains(answers)], dtype=torch.float64)
+    found = ranks < k
+    discounted = torch.where(found, gains / torch.log2(ranks.double() + 2), 0.0)
+    ideal = torch.tensor([_ideal(answers, k) for answers in relevant], dtype=torch.float64)
+    counts = torch.tensor([len(answers) for answers in relevant], dtype=torch.float64)
+    none = torch.zeros(len(queries), dtype=torch.float64)
+    return QueryScores(
+        ndcg=none.index_add(0, pairs[:, 0], discounted) / ideal,
+        recall=none.index_add(0, pairs[:, 0], found.double()) / counts,
+        mrr=none.scatter_reduce(0, pairs[:, 0], 1 / (ranks.double() + 1), "amax"),
+    )
+
+
+def _gains(answers: Relevant) -> list[float]:
+    return [answers[answer] if isinstance(answers, Mapping) else 1.0 for answer in sorted(answers)]
+
+
+def _ideal(answers: Relevant, k: int) -> float:
+    best = torch.tensor(sorted(_gains(answers), reverse=True)[:k], dtype=torch.float64)
+    return (best / torch.log2(torch.arange(len(best), dtype=torch.float64) + 2)).sum().item()
+
+
+def ndcg(queries: Tensor, documents: Tensor, relevant: Sequence[Relevant], k: int = 10) -> float:
+    """Return the mean nDCG@k of ranking the documents by cosine similarity to each query; see `query_scores`.
 
     Example:
         >>> import torch
         >>> ndcg(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]]), [{1}])
         1.0
     """
-    _check_embeddings(queries, documents, k)
-    _check_relevant(relevant, len(queries), len(documents))
-    pairs = torch.tensor([(query, answer) for query, answers in enumerate(relevant) for answer in sorted(answers)])
-    gains = torch.zeros(len(queries), dtype=torch.float64)
-    for asking, answers in zip(pairs[:, 0].split(_PAIRS), pairs[:, 1].split(_PAIRS), strict=True):
-        ranks = _ranks(queries[asking], documents, answers)
-        discounted = torch.where(ranks < k, 1 / torch.log2(ranks.double() + 2), 0.0)
-        gains.index_add_(0, asking, discounted)
-    ideal_by_count = (1 / torch.log2(torch.arange(k, dtype=torch.float64) + 2)).cumsum(0)
-    counts = torch.tensor([min(len(answers), k) for answers in relevant])
-    return (gains / ideal_by_count[counts - 1]).mean().item()
+    return query_scores(queries, documents, relevant, k).ndcg.mean().item()

@@ -2,14 +2,18 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import torch
-from evaluation.sizes import EightUnits
 from torch import Tensor, nn
 
-from pliant.batches import Batch
+from pliant.batches import Batch, size
+from pliant.budget import Cut
+from pliant.cost import Cost
 from pliant.errors import InputError
 from pliant.evaluation.curve import Curve
-from pliant.evaluation.dense import measure_dense
-from pliant.evaluation.fidelity import fidelity
+from pliant.evaluation.measure import evaluate
+from pliant.evaluation.reading import Reading
+from pliant.evaluation.similarity import similarities
+from pliant.evaluation.tasks.dense import Dense
+from pliant.evaluation.tasks.fidelity import Fidelity
 
 BATCHES = [torch.randn(size, 5, 8, generator=torch.Generator().manual_seed(size)) for size in (3, 2)]
 
@@ -28,15 +32,21 @@ class Tokens(nn.Module):
         return self.dropout(values @ self.weight)
 
 
-class Sizes(EightUnits):
-    """One unit a channel: a cut forgets the last ones."""
+class Sizes:
+    """Eight units, one a channel: a cut forgets the last ones."""
 
     def __init__(self) -> None:
         weight = torch.randn(8, 6, generator=torch.Generator().manual_seed(1))
         self.models = {width: Tokens(weight * (torch.arange(8) < width)[:, None] + 0.01) for width in range(1, 9)}
 
+    def plan(self, *, sparsity: float) -> Cut:
+        return Cut((round(8 * (1 - sparsity)),))
+
     def at(self, *, sparsity: float) -> Tokens:
         return self.models[self.plan(sparsity=sparsity).widths[0]]
+
+    def cost(self, cut: Cut) -> Cost:
+        return Cost(sparsity=1 - cut.widths[0] / 8, parameters=100 + cut.widths[0], macs=cut.widths[0] * 7, tokens=7)
 
 
 def measured(
@@ -44,9 +54,11 @@ def measured(
     sparsities: list[float],
     batches: Sequence[Batch] = BATCHES,
     pooling: str = "cls",
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[str, float], None] | None = None,
 ) -> Curve:
-    return measure_dense(sizes, sparsities, batches, pooling, model="m", ranker="r", task_name="t", progress=progress)
+    reading = Reading(range(sum(map(size, batches))), lambda items: batches, pooling, tokens=True)
+    tasks = [Fidelity(reading), Dense(reading)]
+    return evaluate(sizes, sparsities, tasks, model="m", ranker="r", task_name="t", progress=progress)
 
 
 def test_points_are_what_the_models_give_directly() -> None:
@@ -54,13 +66,24 @@ def test_points_are_what_the_models_give_directly() -> None:
     curve = measured(sizes, [0.5])
     full, slim = (torch.cat([batch @ sizes.at(sparsity=size).weight for batch in BATCHES]) for size in (0.0, 0.5))
     (point,) = curve.points
-    expected = fidelity(full[:, 0].detach(), slim[:, 0].detach())
-    assert (point.cosine, point.worst_cosine) == (pytest.approx(expected.cosine), pytest.approx(expected.worst))
-    assert point.token_cosine == pytest.approx(torch.cosine_similarity(full, slim, dim=-1).mean().item(), abs=1e-6)
-    assert point.token_cosine != point.cosine
+    expected = similarities(full[:, 0].detach(), slim[:, 0].detach()).mean().item()
+    assert point.value("cosine") == pytest.approx(expected)
+    tokens = torch.cosine_similarity(full, slim, dim=-1).mean().item()
+    assert point.value("token_cosine") == pytest.approx(tokens, abs=1e-6)
+    assert point.value("token_cosine") != point.value("cosine")
     assert (point.achieved_sparsity, point.parameters, point.macs) == (0.5, 104, 28)
-    assert (curve.full_parameters, curve.full_macs, curve.tokens, curve.full_ndcg) == (108, 56, 7, None)
-    assert curve.has_tokens and Curve.from_json(curve.to_json()) == curve
+    assert (curve.full_parameters, curve.full_macs, curve.tokens) == (108, 56, 7)
+    assert Curve.from_json(curve.to_json()) == curve
+
+
+def test_every_input_counts_once_however_many_tokens_it_has() -> None:
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0]])
+    sizes = Sizes()
+    point = measured(sizes, [0.5], [{"values": BATCHES[0], "attention_mask": mask}], "mean").points[0]
+    full, slim = (BATCHES[0] @ sizes.at(sparsity=asked).weight for asked in (0.0, 0.5))
+    cosines = torch.cosine_similarity(full, slim, dim=-1)
+    expected = torch.stack([cosines[0].mean(), cosines[1, 0], cosines[2, :2].mean()]).mean().item()
+    assert point.value("token_cosine") == pytest.approx(expected, abs=1e-6)
 
 
 def test_every_model_sees_every_input_once_and_the_full_one_not_again() -> None:
@@ -68,7 +91,10 @@ def test_every_model_sees_every_input_once_and_the_full_one_not_again() -> None:
     curve = measured(sizes, [0.5, 0.0, 0.01, 0.5])
     assert [point.sparsity for point in curve.points] == [0.0, 0.01, 0.5]
     for point in curve.points[:2]:
-        assert (point.cosine, point.token_cosine) == (pytest.approx(1, abs=1e-12), pytest.approx(1, abs=1e-12))
+        assert (point.value("cosine"), point.value("token_cosine")) == (
+            pytest.approx(1, abs=1e-12),
+            pytest.approx(1, abs=1e-12),
+        )
     assert {width: model.seen for width, model in sizes.models.items() if model.seen} == {8: 5, 4: 5}
 
 
@@ -84,9 +110,9 @@ def test_padding_does_not_count() -> None:
 
 
 def test_progress_counts_inputs() -> None:
-    seen: list[int] = []
-    measured(Sizes(), [0.5], progress=seen.append)
-    assert seen == [3, 5]
+    seen: list[tuple[str, float]] = []
+    measured(Sizes(), [0.5], progress=lambda label, fraction: seen.append((label, fraction)))
+    assert seen[:2] == [("3 of 5 inputs", 0.6), ("5 of 5 inputs", 1.0)]
 
 
 def test_training_flags_are_as_before() -> None:
@@ -97,19 +123,13 @@ def test_training_flags_are_as_before() -> None:
 
 
 def test_nothing_to_measure_is_refused() -> None:
-    with pytest.raises(InputError, match="No sparsities"):
+    with pytest.raises(InputError, match="0 sparsities"):
         measured(Sizes(), [])
-    with pytest.raises(InputError, match="no batches"):
+    with pytest.raises(InputError, match="0 inputs"):
         measured(Sizes(), [0.5], [])
     with pytest.raises(InputError, match="'tokens'"):
         measured(Sizes(), [0.5], pooling="tokens")
+    with pytest.raises(InputError, match="leaves out token outputs"):
+        Dense(Reading("x", lambda items: BATCHES, "cls"))
     with pytest.raises(InputError, match="input 3 is not finite"):
         measured(Sizes(), [0.5], [BATCHES[0], BATCHES[1] * float("nan")])
-
-
-def test_a_size_whose_outputs_are_not_finite_is_refused() -> None:
-    """Its cosines would be no numbers."""
-    sizes = Sizes()
-    sizes.at(sparsity=0.5).weight.data[0] = float("inf")
-    with pytest.raises(InputError, match="input 0 is not finite"):
-        measured(sizes, [0.0, 0.5])

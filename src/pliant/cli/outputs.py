@@ -1,0 +1,75 @@
+"""The files that `pliant eval` writes, checked before the measurement and written after it."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pliant.errors import InputError
+from pliant.evaluation import Curve, Kept, check_plot, kept_plot, plot, write_report
+from pliant.evaluation.curve import CSV_COLUMNS, rows
+from pliant.files import check_writable, replacing
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where results go; None for those that nobody wants.
+
+    Args:
+        report: A self-contained HTML page.
+        plot: A PNG of the curves.
+        kept_plot: A PNG of what each layer keeps.
+        json: The curves as JSON.
+        csv: A row for each metric of each size.
+    """
+
+    report: Path | None = None
+    plot: Path | None = None
+    kept_plot: Path | None = None
+    json: Path | None = None
+    csv: Path | None = None
+
+    def check(self) -> None:
+        """Refuse before the measurement what couldn't be written after it.
+
+        Raises:
+            InputError: A file can't be written, two are one, or a plot is no PNG.
+            MissingExtraError: A plot is wanted and matplotlib is not installed.
+        """
+        drawn = [path for path in (self.plot, self.kept_plot) if path is not None]
+        wanted = [*drawn, *(path for path in (self.report, self.json, self.csv) if path is not None)]
+        if len({path.resolve() for path in wanted}) < len(wanted):
+            names = ", ".join(map(str, wanted))
+            raise InputError(f"One file can't hold two results: {names}. Give each output a name of its own.")
+        for path in wanted:
+            check_writable(path)
+        for path in drawn:
+            check_plot(path)
+
+    def write(self, curves: Sequence[Curve], kept: Kept, provenance: Mapping[str, object]) -> None:
+        """Write all that is wanted.
+
+        Raises:
+            InputError: A file can't be written.
+        """
+        if self.json is not None:
+            _write_json(self.json, curves)
+        if self.csv is not None:
+            _write_csv(self.csv, curves)
+        if self.plot is not None:
+            plot(curves, self.plot)
+        if self.kept_plot is not None:
+            kept_plot(kept, self.kept_plot)
+        if self.report is not None:
+            write_report(self.report, curves, kept, provenance)
+
+
+def _write_json(path: Path, curves: Sequence[Curve]) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps({"curves": [curve.to_json() for curve in curves]}, indent=1), encoding="utf-8")
+
+
+def _write_csv(path: Path, curves: Sequence[Curve]) -> None:
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([CSV_COLUMNS, *rows(curves)])

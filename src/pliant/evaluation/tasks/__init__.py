@@ -1,0 +1,1 @@
+"""The tasks that sizes are measured on, one file each."""

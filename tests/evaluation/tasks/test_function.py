@@ -1,0 +1,76 @@
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pliant.errors import InputError
+from pliant.evaluation.metric import Metric
+from pliant.evaluation.reading import Outputs, Reading
+from pliant.evaluation.tasks.function import Function, load_function
+
+
+def embed(items: Sequence[Any]) -> torch.Tensor:
+    return torch.zeros(len(items), 2)
+
+
+def reading_of(items: Sequence[Any]) -> Reading:
+    return Reading(items, lambda found: [], "mean")
+
+
+def lengths(reading: Reading) -> Outputs:
+    return Outputs(torch.tensor([[float(len(item))] for item in reading.items]))
+
+
+def doubled(reading: Reading) -> Outputs:
+    return Outputs(2 * lengths(reading).embeddings)
+
+
+def scored(function: Any) -> dict[str, Metric]:
+    return dict(Function("mine", function, reading_of).score(lengths, doubled))
+
+
+def test_it_gets_the_embeddings_of_both_models() -> None:
+    assert scored(lambda slim, full: (slim(["aa", "b"]) - full(["aa", "b"])).sum()) == {"mine": Metric(3.0)}
+
+
+def test_what_it_may_return() -> None:
+    found = scored(lambda slim, full: {"hits": 3, "values": torch.tensor([0.0, 1.0]), "sum": torch.tensor(2.5)})
+    assert found["mine.hits"] == Metric(3.0) and found["mine.sum"] == Metric(2.5)
+    assert found["mine.values"] == Metric(0.5, 0.0, 1.0)
+    for wrong in ("high", None, float("nan"), torch.ones(2, 2), torch.tensor([]), {"a": [1]}):
+        with pytest.raises(InputError, match="mine returned"):
+            scored(lambda slim, full, wrong=wrong: wrong)
+
+
+def test_the_same_inputs_are_one_reading() -> None:
+    seen: list[Reading] = []
+
+    def size(reading: Reading) -> Outputs:
+        seen.append(reading)
+        return lengths(reading)
+
+    task = Function("mine", lambda slim, full: slim(["a"])[0, 0] + full(["a"])[0, 0], reading_of)
+    assert task.score(size, size) == {"mine": Metric(2.0)}
+    assert len(set(seen)) == 1 and task.readings == ()
+    with pytest.raises(InputError, match="one string"):
+        Function("mine", lambda slim, full: slim("a"), reading_of).score(size, size)
+
+
+def test_functions_are_found_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_metric.py").write_text("def score(slim, full):\n    return 1\n")
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    assert load_function("own_metric:score")(embed, embed) == 1
+    assert sys.path == before
+    for path, message in [
+        ("own_metric:other", "has no function 'other'"),
+        ("nowhere_at_all:score", "no module 'nowhere_at_all'"),
+        ("own_metric:", "names no function"),
+        (":score", "names no function"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            load_function(path)
+    monkeypatch.delitem(sys.modules, "own_metric")
