@@ -13,6 +13,11 @@ DEMO := build/demo
 # The oldest transformers and timm that pyproject.toml admits, in a folder of their own beside .venv's newest ones.
 OLDEST := build/oldest
 
+# Several processes of one thread each: the models are tiny, and threads only wait for one another. A file's tests stay
+# together, as they share what is made once.
+WORKERS ?= auto
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile
+
 .PHONY: demo test test-versions lint format docs clean
 
 demo: $(INSTALLED)
@@ -22,12 +27,12 @@ demo: $(INSTALLED)
 		--kept-plot build/demo-kept.png
 
 test: $(INSTALLED)
-	$(BIN)/pytest
+	$(PYTEST)
 
 # What every family must prove, with the oldest releases of its libraries; `make test` has the newest.
 test-versions: $(OLDEST)/.installed
 	PYTHONPATH=$(OLDEST) $(BIN)/python tests/oldest.py --check
-	PYTHONPATH=$(OLDEST) $(BIN)/pytest tests/contracts tests/families
+	PYTHONPATH=$(OLDEST) $(PYTEST) tests/contracts tests/families
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check
