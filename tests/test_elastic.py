@@ -235,7 +235,7 @@ def test_views_of_a_model_that_was_compiled_in_place(elastic: Elastic, whole: bo
     compiled = elastic.model if whole else elastic.model.get_submodule("encoder.layer.0")
     compiled.compile(backend="eager")
     cut = elastic.plan(sparsity=0.5)
-    for small in (elastic._make_view(cut), elastic.cut(sparsity=0.5)):
+    for small in (elastic._make_view(cut, None), elastic.cut(sparsity=0.5)):
         torch.testing.assert_close(small(**batch).last_hidden_state, expected)
     assert compiled._compiled_call_impl is not None
 

@@ -191,12 +191,12 @@ class Planner:
         tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
         running = self._running(budget.measure, tokens)
         count = int(np.searchsorted(running, self._allowance(budget, tokens), side="right")) - 1
-        while count >= 0 and not self._within(cut := self._first(count), budget):
-            # An output map takes the cut over the budget; the next smaller one has none.
+        # An output map may take a cut over the budget; the next smaller one has none.
+        while count >= 0 and not self._within(self._first(count), budget):
             count -= 1
         if count < 0:
             raise BudgetError(self._unreachable(budget))
-        return cut
+        return self._first(count)
 
     def cost(self, cut: Cut, tokens: int | None = None) -> Cost:
         """Return what a cut costs, with its output map where it has one; its MACs at `tokens` tokens."""

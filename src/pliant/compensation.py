@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -166,7 +167,11 @@ def _pooled_outputs(elastic: Elastic, pooling: str) -> Iterator[Callable[[nn.Mod
     seen: list[Tensor] = []
     # Views share it with the full model.
     norm = elastic.model.get_submodule(elastic.anatomy.output.module)
-    handle = norm.register_forward_hook(lambda _module, _inputs, tokens: seen.append(tokens))
+
+    def note(_module: nn.Module, _inputs: Any, tokens: Tensor) -> None:
+        seen.append(tokens)
+
+    handle = norm.register_forward_hook(note)
 
     def pooled(model: nn.Module, batch: Batch) -> Tensor:
         seen.clear()
@@ -195,7 +200,7 @@ class _Sums:
 
     def solved(self) -> Tensor:
         """Return W and b, transposed and one below the other, `[width + 1, width]`."""
-        penalty = torch.full_like(self.features.diagonal(), RIDGE * self.features.diagonal()[:-1].mean())
+        penalty = RIDGE * self.features.diagonal()[:-1].mean().expand(len(self.features)).clone()
         # Nothing but the data speaks about a constant.
         penalty[-1] = 1e-9 * self.features[-1, -1]
         return torch.linalg.solve(self.features + penalty.diag(), self.errors)

@@ -96,7 +96,7 @@ class Mapped(nn.Module):
         """
         super().__init__()
         self.norm = norm
-        self.map = nn.Linear(*output_map.weight.shape, device="meta")
+        self.map = nn.Linear(len(output_map.bias), len(output_map.bias), device="meta")
         learns = any(parameter.requires_grad for parameter in norm.parameters())
         self.map.weight = nn.Parameter(output_map.weight, learns)
         self.map.bias = nn.Parameter(output_map.bias, learns)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pliant.artefacts import load_cut, load_elastic
-from pliant.compensation import LADDER
+from pliant.compensation import LADDER, fit_output_maps
 from pliant.elastic import load
 
 Run = Callable[..., Any]
@@ -81,7 +81,7 @@ def test_rivals_get_maps_too(
     from pliant.cli import maps
 
     fitted: list[tuple[float, ...]] = []
-    original = maps.fit_output_maps
+    original = fit_output_maps
 
     def spy(elastic: Any, batches: Any, **options: Any) -> None:
         fitted.append(tuple(options["sparsities"]))

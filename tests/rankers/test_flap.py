@@ -25,13 +25,13 @@ def test_the_scale_of_a_layer_does_not_count() -> None:
     calibration = calibration_of(by_name("bert"))
     before = flap.scores(calibration)
     # The last MLP: what it adds changes no other consumer's input.
-    calibration.model.encoder.layer[1].output.dense.weight *= 7
+    calibration.model.get_parameter("encoder.layer.1.output.dense.weight").mul_(7)
     torch.testing.assert_close(flap.scores(calibration), before)
 
 
 def test_units_that_all_fluctuate_alike_have_no_score() -> None:
     calibration = calibration_of(by_name("bert"))
-    calibration.model.encoder.layer[1].output.dense.weight.zero_()
+    calibration.model.get_parameter("encoder.layer.1.output.dense.weight").zero_()
     found = flap.scores(calibration)
     assert torch.isfinite(found).all()
     assert not found[calibration.anatomy.offsets[3] :].any()

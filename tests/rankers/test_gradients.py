@@ -77,7 +77,7 @@ def test_no_two_gradients_are_held_at_once() -> None:
 
 def test_gradients_of_the_users_own_stay() -> None:
     calibration = calibration_of(by_name("bert"), number=2)
-    weight = calibration.model.encoder.layer[0].intermediate.dense.weight
+    weight = calibration.model.get_parameter("encoder.layer.0.intermediate.dense.weight")
     weight.grad = mine = torch.ones_like(weight)
     list(weight_gradients(calibration, lambda weight, gradient: gradient, salt=3))
     assert weight.grad is mine

@@ -27,7 +27,7 @@ def test_formula(name: str, rest: str) -> None:
         if site.kind == "neurons":
             continue
         offsets = inputs[index] - calibration.rest[index].double()
-        columns = calibration.model.get_submodule(site.consumer).weight.double()
+        columns = calibration.model.get_submodule(site.consumer).get_parameter("weight").double()
         gone: list[int] = []
         highest = before = 0.0
         while len(gone) < site.units:
@@ -44,7 +44,7 @@ def test_the_error_of_every_set() -> None:
     calibration = calibration_of(by_name("bert"), number=2)
     site, inputs = calibration.anatomy.sites[0], consumer_inputs(calibration)[0]
     offsets = inputs - calibration.rest[0].double()
-    columns = calibration.model.get_submodule(site.consumer).weight.double()
+    columns = calibration.model.get_submodule(site.consumer).get_parameter("weight").double()
     error = obs._error(site, columns, offsets.T @ offsets / len(offsets))
     for size in range(1, 5):
         for gone in combinations(range(4), size):

@@ -22,8 +22,7 @@ def test_finds_the_units_that_hardly_vary() -> None:
     """It looks at activations alone, so they are silenced where they are made."""
     calibration = calibration_of(by_name("bert"))
     quiet = torch.arange(0, 44, 2)
-    mlp = calibration.model.encoder.layer[1].intermediate.dense
-    mlp.weight[quiet] *= 0.02
+    calibration.model.get_parameter("encoder.layer.1.intermediate.dense.weight")[quiet] *= 0.02
     found = variance.scores(calibration)[calibration.anatomy.offsets[3] :]
     assert set(torch.argsort(found)[: len(quiet)].tolist()) == set(quiet.tolist())
 
