@@ -12,7 +12,7 @@ def test_formula(name: str) -> None:
     calibration = calibration_of(by_name(name), number=2)
     expected = []
     for site, inputs in zip(calibration.anatomy.sites, consumer_inputs(calibration), strict=True):
-        weight = calibration.model.get_submodule(site.consumer).weight.double()
+        weight = calibration.model.get_submodule(site.consumer).get_parameter("weight").double()
         channels = torch.stack(
             [inputs[:, channel].var(correction=0) * weight[:, channel].norm() ** 2 for channel in range(len(inputs[0]))]
         )
