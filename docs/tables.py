@@ -48,9 +48,17 @@ def _points(ranker: str, task: str, result: dict[str, Any]) -> dict[float, list[
     return points
 
 
+def _text() -> dict[str, Any]:
+    """Return the runs on MiniLM: with and without output maps, and of the baselines that were measured before."""
+    runs = _result("text_minilm")["runs"]
+    measured = {run["ranker"] for run in runs}
+    others = [run for run in _result("text_baselines")["runs"] if run["ranker"] not in measured]
+    return {"runs": [*runs, *others]}
+
+
 def kept() -> str:
     """What each budget of the demo model keeps, mean of the seeds."""
-    result = _result("text_minilm")
+    result = _text()
     head = [
         "sparsity",
         "parameters",
@@ -70,7 +78,7 @@ def kept() -> str:
 
 
 def _against(task: str, key: str) -> str:
-    result = _result("text_minilm")
+    result = _text()
     rankers = list(dict.fromkeys(run["ranker"] for run in result["runs"]))
     curves = {ranker: _points(ranker, task, result) for ranker in rankers}
     sparsities = list(curves[rankers[0]])
@@ -110,7 +118,7 @@ def speed() -> str:
 
 def seeds() -> str:
     """How long each ranker took, and how far apart its seeds are."""
-    result = _result("text_minilm")
+    result = _text()
     rankers = list(dict.fromkeys(run["ranker"] for run in result["runs"]))
     rows = []
     for ranker in rankers:
@@ -119,8 +127,9 @@ def seeds() -> str:
             max(point["cosine"] for point in points) - min(point["cosine"] for point in points)
             for points in _points(ranker, "docstrings", result).values()
         )
-        rows.append([ranker, f"{minutes:.1f}", f"{spread:.3f}"])
-    return _rows(["ranker", "minutes", "seeds differ in cosine by at most"], rows)
+        count = len({run["seed"] for run in result["runs"] if run["ranker"] == ranker})
+        rows.append([ranker, str(count), f"{minutes:.1f}", f"{spread:.3f}"])
+    return _rows(["ranker", "seeds", "minutes", "seeds differ in cosine by at most"], rows)
 
 
 def switching() -> str:
