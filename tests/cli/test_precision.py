@@ -58,7 +58,7 @@ def test_ranked_in_any_precision_and_used_in_its_own(
 def test_describe_says_which(pliant: Run, stored: tuple[Path, str]) -> None:
     model, own = stored
     assert json.loads(pliant("describe", model, "--json").out)["dtype"] == own
-    assert f"), {own}" in pliant("describe", model).out
+    assert f"objective pooled, {own}" in pliant("describe", model).out
 
 
 def test_precisions_that_are_not_known(refused: Refused, model: Path, texts: Path, tmp_path: Path) -> None:
