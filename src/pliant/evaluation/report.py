@@ -11,6 +11,7 @@ from pliant.anatomy import Kind, Site
 from pliant.evaluation.curve import Curve, Point
 from pliant.evaluation.formatting import NO_VALUE, asked, percent, quantity, ratio, score
 from pliant.evaluation.kept import Kept
+from pliant.evaluation.knee import knee
 from pliant.evaluation.labels import label_of
 from pliant.evaluation.panels import Panel, panels
 from pliant.evaluation.svg import draw
@@ -108,6 +109,16 @@ def _numbers(curve: Curve) -> str:
     return _scrolling(table, "Numbers by size")
 
 
+def _knee_note(curve: Curve) -> str:
+    """Say where the first curve bends, by the metric of its first chart."""
+    metric = "cosine" if "cosine" in curve.metrics else curve.metrics[0]
+    found = knee(curve, metric)
+    if found is None:
+        return "No size stands out: quality falls about as fast as the model shrinks."
+    size, name = _number(found.sparsity, asked(found.sparsity)), escape(" ".join(label_of(metric).name.split()))
+    return f"The knee is at {size}: until there the model shrinks faster than its {name} falls, beyond it more slowly."
+
+
 def _numbers_note(curve: Curve) -> str:
     note = "Small figures: percent of the full model."
     full = curve.full_value(NDCG)
@@ -194,6 +205,7 @@ def _page(curves: Sequence[Curve], kept: Kept | None, provenance: Mapping[str, o
         tokens=ours.tokens,
         tiles=_tiles(ours),
         charts=charts,
+        knee_note=_knee_note(ours),
         numbers_note=_numbers_note(ours),
         numbers=_numbers(ours),
         rivals=_rivals(curves),
