@@ -126,7 +126,7 @@ class _Subject:
         ranker = str(self.ranking.provenance.get("ranker", "ranking"))
         curves = [self._curve(self.elastic, ranker, sizes, cache, report)]
         for rival in rivals:
-            elastic = _rival(self.directory, rival, self.ranking, sources)
+            elastic = _rival(self.directory, rival, self.elastic, sources)
             curves.append(self._curve(elastic, rival, sizes, cache, report))
         return curves
 
@@ -172,9 +172,10 @@ def _calibration(ranking: Ranking, path: str | None) -> CalibrationData:
     return source if path is None else replace(source, path=path, column=None)
 
 
-def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationData | None) -> Elastic:
-    """Rank a fresh copy of the model by another criterion, with the same data, rest values, seed and output maps."""
+def _rival(directory: Path, ranker: str, ours: Elastic, source: CalibrationData | None) -> Elastic:
+    """Rank a fresh copy of the model by another criterion; data, rest values, seed, alignment and maps are the same."""
     assert source is not None
+    ranking = ours.ranking
     checkpoint = open_checkpoint(str(directory))
     batches = source.batches(checkpoint)
     other = rank_model(
@@ -186,7 +187,7 @@ def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationDa
         rest=ranking.rest_kind,
         seed=int(ranking.provenance.get("seed", 0)),
     )
-    return alike(Elastic(checkpoint.model, other), ranking, batches)
+    return alike(Elastic(checkpoint.model, other, alignment=ours.alignment), ranking, batches)
 
 
 def _provenance(ranking: Ranking, elastic: Elastic) -> dict[str, object]:

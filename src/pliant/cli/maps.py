@@ -75,7 +75,8 @@ class MapsWanted:
 def alike(elastic: Elastic, ranking: Ranking, batches: Iterable[Batch]) -> Elastic:
     """Return an elastic model with output maps of the sizes that another ranking has them for."""
     if (story := ranking.provenance.get("output_maps")) is not None:
-        fit_output_maps(elastic, batches, sparsities=story["sparsities"], inputs=story["inputs"])
+        sizes, pooling, inputs = story["sparsities"], story["pooling"], story["inputs"]
+        fit_output_maps(elastic, batches, sparsities=sizes, pooling=pooling, inputs=inputs)
     return elastic
 
 
