@@ -138,7 +138,7 @@ class Calibration:
         return gated(self.model, self.anatomy, rest, checkpointing=self.checkpointing)
 
     def observed(self, count: int = _OBSERVED) -> Iterator[Batch]:
-        """Yield the first `count` training batches, each at most once, on the model's device."""
+        """Yield `count` training batches on the model's device, beginning anew where there are fewer."""
         return observed(self.stream, self.device, count)
 
     def generator(self, salt: int = 0) -> torch.Generator:
@@ -155,7 +155,7 @@ def unit_costs(anatomy: Anatomy, device: torch.device) -> Tensor:
 
 
 def observed(stream: Stream, device: torch.device, count: int = _OBSERVED) -> Iterator[Batch]:
-    """Yield the first `count` training batches on `device`."""
+    """Yield `count` training batches on `device`, beginning anew where there are fewer."""
     for batch in islice(stream.training(), count):
         yield to_device(batch, device)
 
