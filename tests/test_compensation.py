@@ -10,7 +10,7 @@ from contracts.specimen import spread
 from torch import Tensor, nn
 
 from pliant.batches import valid_tokens
-from pliant.compensation import RIDGE, _Sums, fit_output_maps, suit
+from pliant.compensation import RIDGE, _Sums, fit_output_maps, maps_are_usual
 from pliant.elastic import Elastic
 from pliant.errors import BudgetError, InputError
 from pliant.gates import gated
@@ -192,13 +192,13 @@ def test_nothing_is_left_on_the_model() -> None:
     ],
 )
 def test_where_maps_are_usual(options: dict[str, Any], expected: bool) -> None:
-    assert suit(ranked(**options), elastic().anatomy) == expected
+    assert maps_are_usual(ranked(**options), elastic().anatomy) == expected
 
 
 def test_maps_are_not_usual_where_they_have_no_place() -> None:
     tower = by_name("siglip-vision")
     ranking = rank(tower.model(), tower.batches(), ranker="random", pooling="mean")
-    assert not suit(ranking, Elastic(tower.model(), ranking).anatomy)
+    assert not maps_are_usual(ranking, Elastic(tower.model(), ranking).anatomy)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ POOLINGS = ("cls", "mean", "last")
 """The poolings that a map can be fitted to: each is linear in the tokens, so that the map can act on every token."""
 
 RIDGE = 0.3
-"""What holds a map back: the penalty on its weights' squares, as a share of the embeddings' mean square."""
+"""What holds a map back: λ, the penalty on its weights' squares, as a share of Σ ‖x‖² / width."""
 
 _HELD_OUT = 8
 
@@ -32,7 +32,7 @@ Watch = Callable[[int], None]
 """Called after every batch with the number of inputs seen."""
 
 
-def suit(ranking: Ranking, anatomy: Anatomy) -> bool:
+def maps_are_usual(ranking: Ranking, anatomy: Anatomy) -> bool:
     """Say whether a ranking's cuts get output maps by default: if they keep one embedding, pooled from tokens.
 
     Not where rest values are zero, as nothing is compensated there.

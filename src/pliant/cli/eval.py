@@ -11,7 +11,7 @@ from pliant.artefacts import RANKING, load_elastic
 from pliant.checkpoint import open_checkpoint
 from pliant.cli.calibration import CalibrationData, check_image_size
 from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
-from pliant.cli.maps import alike
+from pliant.cli.maps import fit_like_
 from pliant.cli.outputs import Outputs
 from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
 from pliant.cli.source import Asked, Readers
@@ -187,7 +187,9 @@ def _rival(directory: Path, ranker: str, ours: Elastic, source: CalibrationData 
         rest=ranking.rest_kind,
         seed=int(ranking.provenance.get("seed", 0)),
     )
-    return alike(Elastic(checkpoint.model, other, alignment=ours.alignment), ranking, batches)
+    elastic = Elastic(checkpoint.model, other, alignment=ours.alignment)
+    fit_like_(elastic, ranking, batches)
+    return elastic
 
 
 def _provenance(ranking: Ranking, elastic: Elastic) -> dict[str, object]:
