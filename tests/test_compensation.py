@@ -10,7 +10,7 @@ from contracts.specimen import spread
 from torch import Tensor, nn
 
 from pliant.batches import valid_tokens
-from pliant.compensation import RIDGE, _kept, _Sums, fit_output_maps, suit
+from pliant.compensation import RIDGE, _Sums, fit_output_maps, maps_are_usual
 from pliant.elastic import Elastic
 from pliant.errors import BudgetError, InputError
 from pliant.gates import gated
@@ -106,17 +106,48 @@ def test_fitting_again_replaces_the_maps() -> None:
 
 
 @pytest.mark.parametrize(("sign", "helps"), [(1, True), (-1, False)])
-def test_a_map_that_does_not_help_is_left_out(sign: int, helps: bool) -> None:
+def test_gain_is_by_how_much_a_map_lowers_the_error(sign: int, helps: bool) -> None:
     """What is learned is right for inputs whose outputs err in the same way, and wrong where they err in the other."""
     generator = torch.Generator().manual_seed(0)
     full, turn = (torch.randn(rows, 4, generator=generator, dtype=torch.float64) for rows in (50, 4))
     error = 0.2 * full @ turn
     training, held_out = (_Sums(4, torch.device("cpu")) for _ in range(2))
     training.add_(full + error, full)
-    held_out.add_(full + sign * error, full)
+    slim, length = full + sign * error, full.norm(dim=1, keepdim=True)
+    held_out.add_(slim, full)
     solution = training.solved()
+    mapped = slim + slim @ solution[:-1] + solution[-1]
+    before, after = (((found - full) / length).square().sum() for found in (slim, mapped))
+    torch.testing.assert_close(held_out.gain(solution), before - after)
     assert (held_out.gain(solution) > 0) == helps
-    assert torch.equal(_kept(solution, held_out), solution if helps else torch.zeros(5, 4, dtype=torch.float64))
+
+
+def test_a_map_that_does_not_help_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would cost parameters and compute for nothing."""
+    given, gains = elastic(), iter([-1.0, 1.0])
+    cuts = [given.plan(sparsity=sparsity) for sparsity in (0.3, 0.6)]
+    monkeypatch.setattr(_Sums, "gain", lambda self, solution: next(gains))
+    fit_output_maps(given, BERT.batches(), sparsities=(0.3, 0.6))
+    maps = given.ranking.output_maps
+    assert maps is not None and list(maps.places) == [cuts[1].widths]
+    monkeypatch.setattr(_Sums, "gain", lambda self, solution: 0.0)
+    fit_output_maps(given, BERT.batches(), sparsities=(0.3, 0.6))
+    assert given.ranking.output_maps is None
+    assert given.ranking.provenance["output_maps"]["sparsities"] == [0.3, 0.6]
+
+
+@pytest.mark.parametrize("broken", [0, 6])
+def test_outputs_that_are_not_finite_are_refused(broken: int) -> None:
+    """Held-out batches come first."""
+    given, batches = elastic(), BERT.batches(12)
+    norm = given.model.get_submodule(given.anatomy.output.module)  # pyright: ignore[reportOptionalMemberAccess]
+    calls = iter(range(10**6))
+    # Each batch goes through the full model and one cut.
+    spoil = norm.register_forward_hook(lambda _module, _inputs, y: y * torch.nan if next(calls) == 2 * broken else y)
+    with pytest.raises(InputError, match="not finite"):
+        fit_output_maps(given, batches, sparsities=(0.5,))
+    spoil.remove()
+    assert given.ranking.output_maps is None and "output_maps" not in given.ranking.provenance
 
 
 def test_padding_never_counts() -> None:
@@ -161,13 +192,13 @@ def test_nothing_is_left_on_the_model() -> None:
     ],
 )
 def test_where_maps_are_usual(options: dict[str, Any], expected: bool) -> None:
-    assert suit(ranked(**options), elastic().anatomy) == expected
+    assert maps_are_usual(ranked(**options), elastic().anatomy) == expected
 
 
 def test_maps_are_not_usual_where_they_have_no_place() -> None:
     tower = by_name("siglip-vision")
     ranking = rank(tower.model(), tower.batches(), ranker="random", pooling="mean")
-    assert not suit(ranking, Elastic(tower.model(), ranking).anatomy)
+    assert not maps_are_usual(ranking, Elastic(tower.model(), ranking).anatomy)
 
 
 @pytest.mark.parametrize(

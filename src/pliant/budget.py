@@ -191,7 +191,7 @@ class Planner:
         tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
         running = self._running(budget.measure, tokens)
         count = int(np.searchsorted(running, self._allowance(budget, tokens), side="right")) - 1
-        # An output map may take a cut over the budget; the next smaller one has none.
+        # An output map may take a cut over the budget; a smaller one, without a map or with its own, is within it.
         while count >= 0 and not self._within(self._first(count), budget):
             count -= 1
         if count < 0:

@@ -1,6 +1,6 @@
 """How output maps are fitted: ridge regression from a cut's pooled outputs to the full model's, without labels."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
 from pliant.batches import Batch, device_of, forward, size, to_device
-from pliant.budget import Cut
+from pliant.budget import Alignment, Cut
 from pliant.elastic import Elastic
 from pliant.errors import InputError
 from pliant.output_maps import OutputMaps
@@ -24,7 +24,7 @@ POOLINGS = ("cls", "mean", "last")
 """The poolings that a map can be fitted to: each is linear in the tokens, so that the map can act on every token."""
 
 RIDGE = 0.3
-"""What holds a map back: the penalty on its weights' squares, as a share of the embeddings' mean square."""
+"""What holds a map back: λ, the penalty on its weights' squares, as a share of Σ ‖x‖² / width."""
 
 _HELD_OUT = 8
 
@@ -32,7 +32,7 @@ Watch = Callable[[int], None]
 """Called after every batch with the number of inputs seen."""
 
 
-def suit(ranking: Ranking, anatomy: Anatomy) -> bool:
+def maps_are_usual(ranking: Ranking, anatomy: Anatomy) -> bool:
     """Say whether a ranking's cuts get output maps by default: if they keep one embedding, pooled from tokens.
 
     Not where rest values are zero, as nothing is compensated there.
@@ -54,11 +54,12 @@ def fit_output_maps(
     """Fit a linear map to the outputs of some cuts, in place of the maps that the elastic model has.
 
     Each map brings its cut's embeddings nearer to the full model's and adds width × (width + 1) parameters to it. No
-    weight changes, and the cuts between stay as they are. Nothing else may use the model meanwhile.
+    weight changes, and the cuts between stay as they are. Nothing else may use the model meanwhile. Where something
+    fails, the maps are those from before.
 
     With x the pooled output of a cut and t the full model's, both divided by the length of t, a map minimises
     Σ ‖x + W x + b / ‖t‖ − t‖² + λ ‖W‖². The first quarter of the batches, at most 8, is held out: a map that doesn't
-    lower their error is left at zero.
+    lower their error is left out.
 
     Args:
         elastic: The elastic model.
@@ -94,16 +95,23 @@ def fit_output_maps(
         cuts = list(dict.fromkeys(elastic.plan(sparsity=sparsity) for sparsity in sparsities if sparsity))
         if not cuts:
             raise InputError(f"sparsities={sparsities!r:.60} names no cut. Pass some, such as {LADDER}.")
-        maps = torch.stack(_fitted(elastic, cuts, batches, wanted, inputs, watch)).float().cpu()
-        found = OutputMaps(
-            widths=torch.tensor([cut.widths for cut in cuts]),
-            weights=maps[:, :-1].transpose(1, 2).contiguous(),
-            biases=maps[:, -1].contiguous(),
-            alignment=torch.tensor([elastic.alignment.neurons, elastic.alignment.heads]),
-        )
+        found = _maps(_fitted(elastic, cuts, batches, wanted, inputs, watch), elastic.alignment)
         story = {"sparsities": list(sparsities), "pooling": wanted, "inputs": inputs, "ridge": RIDGE}
     finally:
         elastic.use_output_maps_(found, story)
+
+
+def _maps(solutions: Mapping[Cut, Tensor], alignment: Alignment) -> OutputMaps | None:
+    """Return the maps of cuts from W and b, transposed and one below the other; None where no cut has one."""
+    if not solutions:
+        return None
+    stacked = torch.stack(list(solutions.values())).float().cpu()
+    return OutputMaps(
+        widths=torch.tensor([cut.widths for cut in solutions]),
+        weights=stacked[:, :-1].transpose(1, 2).contiguous(),
+        biases=stacked[:, -1].contiguous(),
+        alignment=torch.tensor([alignment.neurons, alignment.heads]),
+    )
 
 
 def _check(elastic: Elastic, pooling: str, inputs: int) -> None:
@@ -120,8 +128,8 @@ def _check(elastic: Elastic, pooling: str, inputs: int) -> None:
 
 def _fitted(
     elastic: Elastic, cuts: Sequence[Cut], batches: Iterable[Batch], pooling: str, inputs: int, watch: Watch | None
-) -> list[Tensor]:
-    """Return for each cut W and b, transposed and one below the other, float64 `[width + 1, width]`."""
+) -> dict[Cut, Tensor]:
+    """Return W and b, transposed and one below the other, float64 `[width + 1, width]`, of each cut that they help."""
     assert elastic.anatomy.output is not None
     width, device = elastic.anatomy.output.width, device_of(elastic.model)
     held_out, training = _parted(batches)
@@ -144,7 +152,11 @@ def _fitted(
                 watch(seen)
             if seen >= inputs:
                 break
-    return [_kept(total.solved(), judge) for total, judge in zip(sums, judges, strict=True)]
+    for total in (*judges, *sums):
+        total.check()
+    solutions = [total.solved() for total in sums]
+    found = zip(cuts, solutions, judges, strict=True)
+    return {cut: solution for cut, solution, judge in found if judge.gain(solution) > 0}
 
 
 def _parted(batches: Iterable[Batch]) -> tuple[list[Batch], Iterator[Batch]]:
@@ -198,6 +210,13 @@ class _Sums:
         self.features += features.T @ features
         self.errors += features.T @ ((full - slim) / length)
 
+    def check(self) -> None:
+        """Raise `InputError` unless all outputs that were counted are finite."""
+        if not (self.features.isfinite().all() and self.errors.isfinite().all()):
+            raise InputError(
+                "The model's outputs are not finite on the calibration inputs. Check its weights, or use float32."
+            )
+
     def solved(self) -> Tensor:
         """Return W and b, transposed and one below the other, `[width + 1, width]`."""
         penalty = RIDGE * self.features.diagonal()[:-1].mean().expand(len(self.features)).clone()
@@ -208,8 +227,3 @@ class _Sums:
     def gain(self, solution: Tensor) -> Tensor:
         """Return by how much a map lowers the squared error on these inputs."""
         return 2 * (solution * self.errors).sum() - (solution * (self.features @ solution)).sum()
-
-
-def _kept(solution: Tensor, judge: _Sums) -> Tensor:
-    """Return a solution, or one that does nothing if that is better on inputs that it wasn't fitted to."""
-    return solution if judge.gain(solution) > 0 else torch.zeros_like(solution)

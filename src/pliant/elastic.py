@@ -34,7 +34,8 @@ class Elastic:
     Args:
         model: The model that the ranking was made for, in evaluation mode from here on.
         ranking: Its ranking.
-        alignment: The multiples that widths snap to; by default 8 neurons on a CPU and 64 on a GPU, and whole heads.
+        alignment: The multiples that widths snap to; by default those that the ranking's output maps were fitted with,
+            else 8 neurons on a CPU and 64 on a GPU, and whole heads.
 
     Raises:
         ArtefactError: The ranking belongs to another model.
@@ -223,7 +224,8 @@ class Elastic:
             ArtefactError: They belong to another model.
         """
         check_output_maps(maps, self.anatomy)
-        provenance = {**self.ranking.provenance, "output_maps": story and dict(story)}
+        provenance = {name: value for name, value in self.ranking.provenance.items() if name != "output_maps"}
+        provenance |= {"output_maps": dict(story)} if story else {}
         self.ranking = replace(self.ranking, output_maps=maps, provenance=provenance)
         self._output_maps = self._placed_maps()
         self._planner = Planner(self.anatomy, self.ranking, self.alignment)

@@ -107,7 +107,12 @@ def test_a_collection(pliant: Run, refused: Refused, elastic: Path, collection: 
 
 
 def test_images_in_folders_by_class(
-    pliant: Run, refused: Refused, vision_model: Path, pictures: Path, tmp_path: Path
+    pliant: Run,
+    refused: Refused,
+    vision_model: Path,
+    pictures: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     elastic = tmp_path / "elastic"
     ranked = pliant("rank", vision_model, "--data", pictures, "--out", elastic, "--batch-size", 4, "--steps", 1)
@@ -120,6 +125,15 @@ def test_images_in_folders_by_class(
         file.rename(sorted_by_class / "others" / file.name)
     curve = curve_of(pliant(*command))
     assert set(curve.metrics) >= {"cosine", "token_cosine", "knn_both_slim"}
+    image = next(sorted_by_class.rglob("*.png"))
+    (tmp_path / "looks.py").write_text(f"def first(slim, full):\n    return slim([{str(image)!r}])[0, 0]\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    looks = ("eval", elastic, "--tasks", "looks:first", *HALF)
+    before = curve_of(pliant(*looks))
+    image.write_bytes(next(file for file in sorted(sorted_by_class.rglob("*.png")) if file != image).read_bytes())
+    assert curve_of(pliant(*looks)).full != before.full
+    monkeypatch.delitem(sys.modules, "looks")
     assert "for models of texts" in refused("eval", elastic, "--data", sorted_by_class, "--tasks", "sts")
     assert "model of texts" in refused("eval", elastic, "--data", sorted_by_class, "--tasks", "retrieval")
 

@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from pliant.artefacts import load_cut, load_elastic
+from pliant.artefacts import RANKING, load_cut, load_elastic, write_elastic
+from pliant.budget import Alignment
+from pliant.checkpoint import open_checkpoint
 from pliant.compensation import LADDER, fit_output_maps
 from pliant.elastic import load
+from pliant.ranking import Ranking
 
 Run = Callable[..., Any]
 Refused = Callable[..., str]
@@ -75,20 +80,27 @@ def test_cut_and_eval_use_them(pliant: Run, ranked: Callable[..., Path], tmp_pat
 
 
 def test_rivals_get_maps_too(
-    pliant: Run, ranked: Callable[..., Path], texts: Path, monkeypatch: pytest.MonkeyPatch
+    pliant: Run, ranked: Callable[..., Path], texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a comparison would credit the ranking with what the maps do."""
     from pliant.cli import maps
 
-    fitted: list[tuple[float, ...]] = []
+    fitted: list[tuple[Any, ...]] = []
     original = fit_output_maps
 
     def spy(elastic: Any, batches: Any, **options: Any) -> None:
-        fitted.append(tuple(options["sparsities"]))
+        fitted.append((options["sparsities"], options["pooling"], elastic.alignment))
         original(elastic, batches, **options)
 
     out = ranked("--output-maps", "0.3,0.6")
+    ranking = Ranking.load(out / RANKING)
+    assert ranking.output_maps is not None
+    # As on a device of another kind, where other widths are usual.
+    ranking = replace(ranking, output_maps=replace(ranking.output_maps, alignment=torch.tensor([4, 1])))
+    checkpoint = open_checkpoint(str(out))
+    out = tmp_path / "other"
+    write_elastic(out, checkpoint, ranking)
     monkeypatch.setattr(maps, "fit_output_maps", spy)
     options = ("--data", texts, "--sparsity", "0.3", "--against", "magnitude", "--quiet")
     assert pliant("eval", out, *options).status == 0
-    assert fitted == [(0.3, 0.6)]
+    assert fitted == [([0.3, 0.6], "mean", Alignment(neurons=4))]

@@ -14,6 +14,7 @@ from pliant.evaluation.measure import StoreOf, evaluate
 from pliant.evaluation.reading import Collected, Reading
 from pliant.evaluation.tasks.dense import Dense
 from pliant.evaluation.tasks.fidelity import Fidelity
+from pliant.output_maps import OutputMaps
 
 TEXTS = tuple("a" * (1 + 7 * i % 10) for i in range(10))
 
@@ -120,7 +121,12 @@ def test_what_differs_has_another_place(tmp_path: Path) -> None:
     ]
     slim = [kept.store(ranking(), read, cut), kept.store(other, read, cut)]
     slim.append(kept.store(ranking(), read, Sizes().plan(sparsity=0.25)))
-    assert len({store.folder for store in full + slim}) == 9
+    for size in (1.0, 2.0):
+        maps = OutputMaps(
+            torch.tensor([cut.widths]), torch.eye(6)[None], torch.full((1, 6), size), torch.tensor([1, 1])
+        )
+        slim.append(kept.store(replace(ranking(), output_maps=maps), read, cut))
+    assert len({store.folder for store in full + slim}) == 11
     # The same texts, parted in another way.
     assert reading(texts=("ab", "c")).digest != reading(texts=("a", "bc")).digest
     assert kept.store(other, read, None).folder == full[0].folder

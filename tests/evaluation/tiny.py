@@ -11,16 +11,17 @@ from pliant.ranking import Ranking
 
 
 class Linear(nn.Module):
-    """Maps each token by one matrix."""
+    """Maps each token by one matrix; in training, it forgets some of the result."""
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight)
+        self.dropout = nn.Dropout(0.5)
         self.seen = 0
 
-    def forward(self, values: Tensor) -> Tensor:
+    def forward(self, values: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         self.seen += len(values)
-        return values @ self.weight
+        return self.dropout(values @ self.weight)
 
 
 class Sizes:

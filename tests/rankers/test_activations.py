@@ -1,10 +1,15 @@
+from typing import Any
+
 import pytest
 import torch
 from contracts.calibrations import KINDS, calibration_of, consumer_inputs
 from contracts.models import by_name
 
+from pliant.errors import InputError
 from pliant.rankers import activations
 from pliant.rankers.activations import second_moments, variances
+
+BERT = by_name("bert")
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -36,3 +41,11 @@ def test_as_many_sites_at_once_as_fit(held: int, passes: int, monkeypatch: pytes
     monkeypatch.setattr(activations, "_moments", lambda it, indices: calls.append(indices) or plain(it, indices))
     assert all(torch.equal(one, other) for one, other in zip(second_moments(calibration), expected, strict=True))
     assert len(calls) == passes
+
+
+@pytest.mark.parametrize("looks", [variances, lambda it: list(second_moments(it))])
+def test_inputs_without_a_valid_token(looks: Any) -> None:
+    """With rest values of zero, nothing has looked at them before."""
+    batches = [{**batch, "attention_mask": torch.zeros_like(batch["attention_mask"])} for batch in BERT.batches(3)]
+    with pytest.raises(InputError, match="no valid token"):
+        looks(calibration_of(BERT, rest="zero", batches=batches))

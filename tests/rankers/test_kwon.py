@@ -50,7 +50,7 @@ def test_the_masks_of_all_budgets_are_nested() -> None:
     assert all((smaller <= larger).all() for larger, smaller in pairwise(masks))
 
 
-def test_a_unit_that_another_makes_up_for_leaves_earlier() -> None:
+def test_half_of_the_information_between_two_units_counts() -> None:
     gradients = torch.tensor([[2.0, -2.0, 1.8], [0.0, 0.1, 0.0]])
     block = kwon._block(gradients)
     torch.testing.assert_close(block, torch.tensor([[4.0, -2.0, 1.8], [-2.0, 4.01, -1.8], [1.8, -1.8, 3.24]]))

@@ -11,7 +11,7 @@ from pliant.artefacts import RANKING, load_elastic
 from pliant.checkpoint import open_checkpoint
 from pliant.cli.calibration import CalibrationData, check_image_size
 from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
-from pliant.cli.maps import alike
+from pliant.cli.maps import fit_like_
 from pliant.cli.outputs import Outputs
 from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
 from pliant.cli.source import Asked, Readers
@@ -126,7 +126,7 @@ class _Subject:
         ranker = str(self.ranking.provenance.get("ranker", "ranking"))
         curves = [self._curve(self.elastic, ranker, sizes, cache, report)]
         for rival in rivals:
-            elastic = _rival(self.directory, rival, self.ranking, sources)
+            elastic = _rival(self.directory, rival, self.elastic, sources)
             curves.append(self._curve(elastic, rival, sizes, cache, report))
         return curves
 
@@ -172,9 +172,10 @@ def _calibration(ranking: Ranking, path: str | None) -> CalibrationData:
     return source if path is None else replace(source, path=path, column=None)
 
 
-def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationData | None) -> Elastic:
-    """Rank a fresh copy of the model by another criterion, with the same data, rest values, seed and output maps."""
+def _rival(directory: Path, ranker: str, ours: Elastic, source: CalibrationData | None) -> Elastic:
+    """Rank a fresh copy of the model by another criterion; data, rest values, seed, alignment and maps are the same."""
     assert source is not None
+    ranking = ours.ranking
     checkpoint = open_checkpoint(str(directory))
     batches = source.batches(checkpoint)
     other = rank_model(
@@ -186,7 +187,9 @@ def _rival(directory: Path, ranker: str, ranking: Ranking, source: CalibrationDa
         rest=ranking.rest_kind,
         seed=int(ranking.provenance.get("seed", 0)),
     )
-    return alike(Elastic(checkpoint.model, other), ranking, batches)
+    elastic = Elastic(checkpoint.model, other, alignment=ours.alignment)
+    fit_like_(elastic, ranking, batches)
+    return elastic
 
 
 def _provenance(ranking: Ranking, elastic: Elastic) -> dict[str, object]:

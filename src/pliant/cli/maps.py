@@ -11,7 +11,7 @@ from pliant.batches import Batch
 from pliant.checkpoint import Checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.cli.console import Report, numbers
-from pliant.compensation import LADDER, Watch, fit_output_maps, suit
+from pliant.compensation import LADDER, Watch, fit_output_maps, maps_are_usual
 from pliant.elastic import Elastic
 from pliant.errors import BudgetError, InputError
 from pliant.ranking import Ranking
@@ -63,7 +63,7 @@ class MapsWanted:
         if self.sparsities == ():
             return ranking
         elastic = Elastic(checkpoint.model, ranking)
-        if self.sparsities is None and not suit(ranking, elastic.anatomy):
+        if self.sparsities is None and not maps_are_usual(ranking, elastic.anatomy):
             return ranking
         chosen = _possible(elastic) if self.sparsities is None else self.sparsities
         if chosen:
@@ -72,11 +72,11 @@ class MapsWanted:
         return elastic.ranking
 
 
-def alike(elastic: Elastic, ranking: Ranking, batches: Iterable[Batch]) -> Elastic:
-    """Return an elastic model with output maps of the sizes that another ranking has them for."""
+def fit_like_(elastic: Elastic, ranking: Ranking, batches: Iterable[Batch]) -> None:
+    """Give an elastic model output maps of the sizes that another ranking has them for, fitted in the same way."""
     if (story := ranking.provenance.get("output_maps")) is not None:
-        fit_output_maps(elastic, batches, sparsities=story["sparsities"], inputs=story["inputs"])
-    return elastic
+        sizes, pooling, inputs = story["sparsities"], story["pooling"], story["inputs"]
+        fit_output_maps(elastic, batches, sparsities=sizes, pooling=pooling, inputs=inputs)
 
 
 def _watch(report: Report) -> Watch:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -76,6 +77,9 @@ class Readers:
     def reading(self, items: Sequence[Any], tokens: bool = False, pooling: str | None = None) -> Reading:
         """Return a reading of texts, their prompts before them, or images."""
         longest = min(self.max_tokens, self.checkpoint.max_tokens)
+        if self.checkpoint.inputs == "image":
+            # A file is known by its bytes, a text by its letters: a function of the user's may name files by text.
+            items = [Path(item) if isinstance(item, str) else item for item in items]
         settings = f"batches of {self.batch_size}, {longest} tokens, {self.image_size} pixels"
         return Reading(items, self._batches_of(longest), pooling or self.pooling, tokens, settings)
 

@@ -1,4 +1,4 @@
-"""What a size keeps: fidelity and retrieval over the sizes, as numbers, charts and a report."""
+"""What each size keeps, on any number of tasks, as numbers, charts and a report."""
 
 from pliant.evaluation.charts import check_plot, kept_plot, plot
 from pliant.evaluation.curve import Curve, Point

@@ -122,8 +122,7 @@ class Cache:
         # The full model is the same whatever its units are ranked by.
         key = f"{ranking.fingerprint} {self.model} {reading.digest}"
         if cut is not None:
-            tensors = {"scores": ranking.scores, **{f"rest.{i}": rest for i, rest in enumerate(ranking.rest)}}
-            key += f" {checksum(ranking.rest_kind, tensors)} {cut.widths}"
+            key += f" {_made_of(ranking, cut)}"
         place = self.folder / ("full" if cut is None else "unfinished") / hashlib.sha256(key.encode()).hexdigest()[:40]
         if cut is not None:
             self._unfinished.append(place)
@@ -133,6 +132,14 @@ class Cache:
         """Delete what the sizes gave: the measurement is complete."""
         for place in self._unfinished:
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _made_of(ranking: Ranking, cut: Cut) -> str:
+    """Return what a cut is known by, beside the full model: which units are left, their stand-ins, and its map."""
+    tensors = {"scores": ranking.scores, **{f"rest.{i}": rest for i, rest in enumerate(ranking.rest)}}
+    if ranking.output_maps is not None and (found := ranking.output_maps.of(cut.widths)) is not None:
+        tensors |= {"map.weight": found.weight, "map.bias": found.bias}
+    return f"{checksum(ranking.rest_kind, tensors)} {cut.widths}"
 
 
 @contextmanager

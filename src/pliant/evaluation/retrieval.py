@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from pliant.errors import InputError
 
-# 1,024 × 8,192 float64 similarities are 64 MiB: the most that `ndcg` holds at once.
+# 1,024 × 8,192 float64 similarities are 64 MiB: the most that `query_scores` holds at once.
 _PAIRS = 1024
 _DOCUMENTS = 8192
 # Equal documents get similarities that differ in the last bits, as matrix kernels sum in different orders.

@@ -5,14 +5,18 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from pliant.rankers.calibration import Calibration, rest_values, take_inputs
+from pliant.rankers.calibration import Calibration, check_seen, rest_values, take_inputs
 
 _HELD_ELEMENTS = 2**26
 """Elements of second moments that are held at once, if there is more than one site's: 256 MB in float32."""
 
 
 def variances(calibration: Calibration) -> list[Tensor]:
-    """Return for each site the variance of its consumer's inputs over all valid tokens, float64 `[units × width]`."""
+    """Return for each site the variance of its consumer's inputs over all valid tokens, float64 `[units × width]`.
+
+    Raises:
+        InputError: The model can't take a batch, or no batch has a valid token.
+    """
     sites = calibration.anatomy.sites
     means = rest_values(calibration.model, calibration.anatomy, calibration.observed(), "mean")
     squares = [torch.zeros_like(mean, dtype=torch.float64) for mean in means]
@@ -32,6 +36,9 @@ def second_moments(calibration: Calibration) -> Iterator[Tensor]:
 
     Each is float32 `[units × width, units × width]`. As many sites are looked at in one pass over the inputs as fit
     into memory of a fixed size together.
+
+    Raises:
+        InputError: The model can't take a batch, or no batch has a valid token.
     """
     for first, last in _passes([site.units * site.width for site in calibration.anatomy.sites]):
         yield from _moments(calibration, range(first, last))
@@ -61,4 +68,5 @@ def _moments(calibration: Calibration, indices: range) -> list[Tensor]:
 
     for batch in calibration.observed():
         take_inputs(calibration.model, calibration.anatomy, batch, add)
+    check_seen(counts)
     return [total / count for total, count in zip(totals, counts, strict=True)]

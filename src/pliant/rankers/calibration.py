@@ -1,6 +1,6 @@
 """What every ranker works with: the model, its calibration inputs, and its rest values."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -138,7 +138,7 @@ class Calibration:
         return gated(self.model, self.anatomy, rest, checkpointing=self.checkpointing)
 
     def observed(self, count: int = _OBSERVED) -> Iterator[Batch]:
-        """Yield the first `count` training batches, each at most once, on the model's device."""
+        """Yield `count` training batches on the model's device, beginning anew where there are fewer."""
         return observed(self.stream, self.device, count)
 
     def generator(self, salt: int = 0) -> torch.Generator:
@@ -155,7 +155,7 @@ def unit_costs(anatomy: Anatomy, device: torch.device) -> Tensor:
 
 
 def observed(stream: Stream, device: torch.device, count: int = _OBSERVED) -> Iterator[Batch]:
-    """Yield the first `count` training batches on `device`."""
+    """Yield `count` training batches on `device`, beginning anew where there are fewer."""
     for batch in islice(stream.training(), count):
         yield to_device(batch, device)
 
@@ -189,9 +189,14 @@ def rest_values(model: nn.Module, anatomy: Anatomy, batches: Iterable[Batch], ki
 
     for batch in batches:
         take_inputs(model, anatomy, batch, add)
+    check_seen(counts)
+    return tuple((total / count).float() for total, count in zip(totals, counts, strict=True))
+
+
+def check_seen(counts: Sequence[int]) -> None:
+    """Raise `InputError` unless each site's consumer has read some valid token."""
     if not all(counts):
         raise InputError("The calibration inputs have no valid token: every attention mask is zero. Pass others.")
-    return tuple((total / count).float() for total, count in zip(totals, counts, strict=True))
 
 
 def take_inputs(model: nn.Module, anatomy: Anatomy, batch: Batch, take: Callable[[int, Tensor], None]) -> None:

@@ -16,6 +16,9 @@ def scores(calibration: Calibration) -> Tensor:
     The standard scores are the paper's own one scale for heads and neurons of all layers, without a cost, and the
     budget takes the top of that list, as there. Its bias compensation is the rest value that every ranker has.
 
+    Raises:
+        InputError: The model can't take a batch, or no batch has a valid token.
+
     Source:
         An, Zhao, Yu, Tang and Wang, "Fluctuation-based Adaptive Structured Pruning for Large Language Models",
         AAAI 2024; the metric WIFV with the structure AL-AM.

@@ -25,6 +25,9 @@ def scores(calibration: Calibration) -> Tensor:
     left: on a sentence encoder the list by it was much better (0.78 in cosine against 0.71). Where papers search the
     ratio of each layer, error per parameter puts all sites on one scale: it is the solution for the sum of the errors.
 
+    Raises:
+        InputError: The model can't take a batch, or no batch has a valid token.
+
     Source:
         LeCun, Denker and Solla, "Optimal Brain Damage", 1990, and Hassibi and Stork, "Optimal Brain Surgeon", 1993;
         one layer at a time and by structures as in Kurtic, Frantar and Alistarh, "ZipLM", NeurIPS 2023.

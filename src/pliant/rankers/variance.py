@@ -15,6 +15,9 @@ def scores(calibration: Calibration) -> Tensor:
     either per parameter, and by far better than to keep all heads. Its mean shift is the rest value that every ranker
     has. What reads a unit does not count.
 
+    Raises:
+        InputError: The model can't take a batch, or no batch has a valid token.
+
     Source:
         Berisha, Mehnert and Condurache, "Variance-Based Pruning for Accelerating and Compressing Trained Networks",
         ICCV 2025.

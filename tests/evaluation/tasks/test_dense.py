@@ -2,11 +2,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import torch
-from torch import Tensor, nn
+from evaluation.tiny import Sizes
 
 from pliant.batches import Batch, size
-from pliant.budget import Cut
-from pliant.cost import Cost
 from pliant.errors import InputError
 from pliant.evaluation.curve import Curve
 from pliant.evaluation.measure import evaluate
@@ -16,37 +14,6 @@ from pliant.evaluation.tasks.dense import Dense
 from pliant.evaluation.tasks.fidelity import Fidelity
 
 BATCHES = [torch.randn(size, 5, 8, generator=torch.Generator().manual_seed(size)) for size in (3, 2)]
-
-
-class Tokens(nn.Module):
-    """Maps each token by one matrix, and counts the inputs that it sees."""
-
-    def __init__(self, weight: Tensor) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(weight)
-        self.dropout = nn.Dropout(0.5)
-        self.seen = 0
-
-    def forward(self, values: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        self.seen += len(values)
-        return self.dropout(values @ self.weight)
-
-
-class Sizes:
-    """Eight units, one a channel: a cut forgets the last ones."""
-
-    def __init__(self) -> None:
-        weight = torch.randn(8, 6, generator=torch.Generator().manual_seed(1))
-        self.models = {width: Tokens(weight * (torch.arange(8) < width)[:, None] + 0.01) for width in range(1, 9)}
-
-    def plan(self, *, sparsity: float) -> Cut:
-        return Cut((round(8 * (1 - sparsity)),))
-
-    def at(self, *, sparsity: float) -> Tokens:
-        return self.models[self.plan(sparsity=sparsity).widths[0]]
-
-    def cost(self, cut: Cut) -> Cost:
-        return Cost(sparsity=1 - cut.widths[0] / 8, parameters=100 + cut.widths[0], macs=cut.widths[0] * 7, tokens=7)
 
 
 def measured(

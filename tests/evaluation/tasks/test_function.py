@@ -59,6 +59,22 @@ def test_the_same_inputs_are_one_reading() -> None:
         Function("mine", lambda slim, full: slim("a"), reading_of).score(size, size)
 
 
+def test_images_may_be_embedded() -> None:
+    image = pytest.importorskip("PIL.Image")
+    black, white = (image.new("RGB", (2, 2), color) for color in ("black", "white"))
+    seen: list[Reading] = []
+
+    def size(reading: Reading) -> Outputs:
+        seen.append(reading)
+        return Outputs(torch.tensor([[float(item.getpixel((0, 0))[0])] for item in reading.items]))
+
+    task = Function(
+        "mine", lambda slim, full: slim([white])[0, 0] - full([black])[0, 0] + slim([white])[0, 0], reading_of
+    )
+    assert task.score(size, size) == {"mine": Metric(510.0)}
+    assert seen[0] is seen[2] is not seen[1]
+
+
 def test_functions_are_found_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_metric.py").write_text("def score(slim, full):\n    return 1\n")
     monkeypatch.chdir(tmp_path)

@@ -35,7 +35,7 @@ class Function:
     name: str
     function: Callable[[Embed, Embed], Any]
     reading_of: Callable[[Sequence[Any]], Reading]
-    _seen: dict[tuple[Any, ...], Reading] = field(default_factory=dict)
+    _seen: dict[str, Reading] = field(default_factory=dict)
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -57,10 +57,9 @@ class Function:
         def embed(items: Sequence[Any]) -> Tensor:
             if isinstance(items, str):
                 raise InputError(f"{self.name} embeds one string, {items!r:.60}. Give a list of texts.")
-            key = tuple(items)
-            if key not in self._seen:
-                self._seen[key] = self.reading_of(key)
-            return size(self._seen[key]).embeddings
+            # By their content: images of Pillow have no hash.
+            reading = self.reading_of(tuple(items))
+            return size(self._seen.setdefault(reading.digest, reading)).embeddings
 
         return embed
 
