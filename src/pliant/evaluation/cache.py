@@ -73,9 +73,17 @@ class Shards:
         self._waiting, self._written = [], done
 
     def outputs(self, order: Sequence[int]) -> Outputs:
-        """Return all outputs, the first of them for item `order[0]`, in the order of the items."""
+        """Return all outputs, the first of them for item `order[0]`, in the order of the items.
+
+        Raises:
+            InputError: Some were deleted or damaged since they were written.
+        """
         self.flush_()
-        shards = [_load(file) or {} for file in self._files()]
+        shards = [shard for file in self._files() if (shard := _load(file)) is not None]
+        if sum(len(shard["embeddings"]) for shard in shards) != len(order):
+            raise InputError(
+                f"Outputs in {self.folder} were deleted or damaged meanwhile. Give the same command again."
+            )
         cosines = [shard["token_cosines"] for shard in shards if "token_cosines" in shard]
         return in_order([shard["embeddings"] for shard in shards], cosines, order)
 
@@ -88,10 +96,19 @@ class Shards:
         for file in self._files():
             shard = _load(file) if file.stem == f"{done:012d}" else None
             if shard is None:
-                file.unlink()
+                _remove(file)
                 continue
             done += len(shard["embeddings"])
         return done
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink()
+    except OSError as error:
+        raise InputError(
+            f"{file} is damaged, and can't be deleted: {error.strerror}. Delete it, or pass --no-cache."
+        ) from error
 
 
 def _load(file: Path) -> dict[str, Tensor] | None:
@@ -102,6 +119,16 @@ def _load(file: Path) -> dict[str, Tensor] | None:
     except (SafetensorError, OSError):
         return None
     return tensors if whole and "embeddings" in tensors else None
+
+
+def _tensors(ranking: Ranking, cut: Cut) -> dict[str, Tensor]:
+    """Return all that decides, beside the model, what a cut gives."""
+    output_map = None if ranking.output_maps is None else ranking.output_maps.of(cut.widths)
+    return {
+        "scores": ranking.scores,
+        **{f"rest.{index}": rest for index, rest in enumerate(ranking.rest)},
+        **({} if output_map is None else output_map._asdict()),
+    }
 
 
 @dataclass(frozen=True)
@@ -122,8 +149,7 @@ class Cache:
         # The full model is the same whatever its units are ranked by.
         key = f"{ranking.fingerprint} {self.model} {reading.digest}"
         if cut is not None:
-            tensors = {"scores": ranking.scores, **{f"rest.{i}": rest for i, rest in enumerate(ranking.rest)}}
-            key += f" {checksum(ranking.rest_kind, tensors)} {cut.widths}"
+            key += f" {checksum(ranking.rest_kind, _tensors(ranking, cut))} {cut.widths}"
         place = self.folder / ("full" if cut is None else "unfinished") / hashlib.sha256(key.encode()).hexdigest()[:40]
         if cut is not None:
             self._unfinished.append(place)
