@@ -173,6 +173,8 @@ class Source:
         if len(columns) != 2:
             raise InputError(f"--pair-columns {self.asked.pair_columns!r} names {len(columns)} columns. Give two: a,b.")
         one, other = (column.strip() for column in columns)
+        if one == other:
+            raise InputError(f"--pair-columns {self.asked.pair_columns!r} names one column twice. Give two: a,b.")
         found = sample(scored_pairs(self.given, (one, other), self.asked.score_column or "score"), self.count, seed=0)
         both = tuple(pair.first for pair in found) + tuple(pair.second for pair in found)
         scores = torch.tensor([pair.score for pair in found], dtype=torch.float64)
