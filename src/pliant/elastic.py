@@ -220,11 +220,13 @@ class Elastic:
             story: How they were made, for the ranking's provenance.
 
         Raises:
+            InputError: They are no OutputMaps.
             ArtefactError: They belong to another model.
         """
-        check_output_maps(maps, self.anatomy)
         provenance = {**self.ranking.provenance, "output_maps": story and dict(story)}
-        self.ranking = replace(self.ranking, output_maps=maps, provenance=provenance)
+        ranking = replace(self.ranking, output_maps=maps, provenance=provenance)
+        check_output_maps(maps, self.anatomy)
+        self.ranking = ranking
         self._output_maps = self._placed_maps()
         self._planner = Planner(self.anatomy, self.ranking, self.alignment)
         with self._lock:
