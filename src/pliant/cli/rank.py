@@ -62,11 +62,13 @@ def rank(
     with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
         checkpoint = _opened(model, dtype, report, quiet or as_json)
         source = source.with_prompts(prompts_of(checkpoint, (prompt, query_prompt, document_prompt)))
+        pooling = usual_pooling(checkpoint, pooling, source.prompts)
+        wanted.check(checkpoint, pooling)
         ranking = rank_model(
             checkpoint.model,
             source.batches(checkpoint),
             ranker=ranker,
-            pooling=usual_pooling(checkpoint, pooling, source.prompts),
+            pooling=pooling,
             rest=_rest(rest),
             seed=seed,
             objective=_objective(objective),
