@@ -183,6 +183,9 @@ def test_maps_are_not_usual_where_they_have_no_place() -> None:
         ({"inputs": 0}, InputError, "at least 1"),
         ({"inputs": "many"}, InputError, "at least 1"),
         ({"batches": []}, InputError, "at least 2"),
+        ({"batches": BERT.batches()[0]}, InputError, "not several batches"),
+        ({"batches": 5}, InputError, "not several batches"),
+        ({"batches": ["a cat", "a dog"]}, InputError, "Calibration batch 0 is 'a cat'"),
         ({"batches": BERT.batches(1)}, InputError, "at least 2"),
     ],
 )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
-from pliant.batches import Batch, device_of, forward, size, to_device
+from pliant.batches import Batch, check_batches, check_several, device_of, forward, size, to_device
 from pliant.budget import Cut
 from pliant.elastic import Elastic
 from pliant.errors import InputError
@@ -161,10 +161,12 @@ def _fitted(
 
 def _parted(batches: Iterable[Batch]) -> tuple[list[Batch], Iterator[Batch]]:
     """Return the batches to judge by, and the others."""
+    check_several(batches)
     stream = iter(batches)
     head = list(islice(stream, 4 * _HELD_OUT))
     if len(head) < 2:
         raise InputError(f"{len(head)} batches are too few: at least 2 are needed, 1 is held out.")
+    check_batches(head)
     count = max(1, len(head) // 4)
     return head[:count], chain(head[count:], stream)
 
