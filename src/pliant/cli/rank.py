@@ -62,13 +62,11 @@ def rank(
     with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
         checkpoint = _opened(model, dtype, report, quiet or as_json)
         source = source.with_prompts(prompts_of(checkpoint, (prompt, query_prompt, document_prompt)))
-        pooling = usual_pooling(checkpoint, pooling, source.prompts)
-        wanted.check(checkpoint, pooling)
         ranking = rank_model(
             checkpoint.model,
             source.batches(checkpoint),
             ranker=ranker,
-            pooling=pooling,
+            pooling=_pooling(checkpoint, pooling, source, wanted),
             rest=_rest(rest),
             seed=seed,
             objective=_objective(objective),
@@ -91,6 +89,13 @@ def _opened(model: str, dtype: str, report: Report, silent: bool) -> Checkpoint:
     show_notes(checkpoint.conventions.notes, silent)
     report("first look", 0)
     return checkpoint
+
+
+def _pooling(checkpoint: Checkpoint, asked: str | None, source: CalibrationData, wanted: MapsWanted) -> str | None:
+    """Return the pooling to rank for, once it is sure that the output maps that are wanted can follow it."""
+    pooling = usual_pooling(checkpoint, asked, source.prompts)
+    wanted.check(checkpoint, pooling)
+    return pooling
 
 
 def _announce(out: Path, ranking: Ranking, quiet: bool, as_json: bool) -> None:
