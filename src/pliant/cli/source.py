@@ -55,6 +55,12 @@ class Asked:
     inputs: int | None = None
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """All places that data comes from, as they are written: with and without the name of a task."""
+        special = tuple(value.partition("=")[2] for value in self.data if "=" in value)
+        return (*self.data, *special, *([self.train_data] if self.train_data else []))
+
+    @property
     def columns(self) -> tuple[str, str] | None:
         """The columns of queries and documents, where both are given."""
         if self.query_column is None or self.document_column is None:
