@@ -209,8 +209,14 @@ def test_maps_are_not_usual_where_they_have_no_place() -> None:
         ({"sparsities": ()}, InputError, "names no cut"),
         ({"sparsities": (0.0,)}, InputError, "names no cut"),
         ({"sparsities": (1.5,)}, BudgetError, "outside"),
-        ({"inputs": 0}, InputError, "too few"),
+        ({"sparsities": 0.5}, InputError, "no list of sizes"),
+        ({"sparsities": "0.5"}, InputError, "no list of sizes"),
+        ({"inputs": 0}, InputError, "at least 1"),
+        ({"inputs": "many"}, InputError, "at least 1"),
         ({"batches": []}, InputError, "at least 2"),
+        ({"batches": BERT.batches()[0]}, InputError, "not several batches"),
+        ({"batches": 5}, InputError, "not several batches"),
+        ({"batches": ["a cat", "a dog"]}, InputError, "Calibration batch 0 is 'a cat'"),
         ({"batches": BERT.batches(1)}, InputError, "at least 2"),
     ],
 )
@@ -223,6 +229,30 @@ def test_wishes_that_cannot_be_met_change_nothing(
     with pytest.raises(error, match=message):
         fit_output_maps(given, **{"batches": BERT.batches(), **options})
     assert given.ranking.output_maps is before and given.ranking.provenance["output_maps"]["sparsities"] == [0.5]
+
+
+@pytest.mark.parametrize("value", [0.0, float("nan")])
+def test_outputs_that_say_nothing(value: float) -> None:
+    given = elastic()
+    assert given.anatomy.output is not None
+    norm = given.model.get_submodule(given.anatomy.output.module)
+    with torch.no_grad():
+        for parameter in norm.parameters():
+            parameter.fill_(value)
+    if value != 0:
+        with pytest.raises(InputError, match="outputs are not finite on the calibration inputs"):
+            fit_output_maps(given, BERT.batches(), sparsities=(0.5,))
+        return
+    fit_output_maps(given, BERT.batches(), sparsities=iter([0.5]))
+    assert given.ranking.output_maps is None
+    assert given.ranking.provenance["output_maps"]["sparsities"] == [0.5]
+
+
+def test_what_is_no_map_is_refused() -> None:
+    given = elastic()
+    with pytest.raises(InputError, match="The output maps are OutputMaps or None"):
+        given.use_output_maps_("maps")  # type: ignore[arg-type]
+    assert given.ranking.output_maps is None
 
 
 def test_a_model_without_a_place_for_maps() -> None:

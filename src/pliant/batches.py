@@ -1,10 +1,12 @@
 """Batches of model inputs: calling a model with one, where it is, how many inputs it has, and which tokens are real."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from pliant.errors import InputError
 
 MASKS = ("attention_mask", "pixel_attention_mask")
 """Names of the inputs that tell real tokens from padding: words', and patches' of images of several shapes."""
@@ -31,6 +33,39 @@ def forward(model: nn.Module, batch: Batch) -> Any:
         return model(**{name: fitting(value) for name, value in batch.items()})
     except AssertionError as error:
         raise ValueError(str(error) or "an assertion of the model's own failed") from error
+
+
+def check_several(batches: object) -> None:
+    """Refuse a single batch, and what can't be gone through.
+
+    Raises:
+        InputError: It is one.
+    """
+    if isinstance(batches, (Mapping, Tensor, str)) or not isinstance(batches, Iterable):
+        raise InputError(f"One {type(batches).__name__} is not several batches. Pass a list of batches.")
+
+
+def check_batches(batches: Sequence[Any]) -> None:
+    """Refuse calibration batches that aren't tensors, or hold no input.
+
+    Raises:
+        InputError: One of them is such a batch.
+    """
+    for number, batch in enumerate(batches):
+        values = batch.values() if isinstance(batch, Mapping) else [batch]
+        if not values or not all(isinstance(value, Tensor) for value in values):
+            raise InputError(
+                f"Calibration batch {number} is {batch!r:.60}; a tensor, or a mapping of names to tensors, is needed. "
+                "Tokenize texts with return_tensors='pt'."
+            )
+        if any(value.dim() == 0 or value.shape[0] == 0 for value in values):
+            raise InputError(f"Calibration batch {number} holds no input: {shapes(batch)}. Leave it out.")
+
+
+def shapes(batch: Batch) -> str:
+    """Return the names, shapes and dtypes of a batch's tensors, for messages."""
+    named = {"inputs": batch} if isinstance(batch, Tensor) else batch
+    return ", ".join(f"{name} {list(value.shape)} of {value.dtype}" for name, value in named.items())
 
 
 def size(batch: Batch) -> int:

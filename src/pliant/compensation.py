@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
-from pliant.batches import Batch, device_of, forward, size, to_device
+from pliant.batches import Batch, check_batches, check_several, device_of, forward, size, to_device
 from pliant.budget import Alignment, Cut
 from pliant.elastic import Elastic
 from pliant.errors import InputError
@@ -46,7 +46,7 @@ def fit_output_maps(
     elastic: Elastic,
     batches: Iterable[Batch],
     *,
-    sparsities: Sequence[float] = LADDER,
+    sparsities: Iterable[float] = LADDER,
     pooling: str | None = None,
     inputs: int = 4096,
     watch: Watch | None = None,
@@ -89,14 +89,17 @@ def fit_output_maps(
     before = elastic.ranking
     found, story = before.output_maps, before.provenance.get("output_maps")
     wanted = pooling or before.provenance.get("pooling") or elastic.anatomy.pooling
-    _check(elastic, wanted, inputs)
+    check_possible(elastic.model, elastic.anatomy, wanted)
+    asked = _sizes(sparsities)
+    if not isinstance(inputs, int) or inputs < 1:
+        raise InputError(f"inputs={inputs!r:.60} is no count of at least 1. Pass one, such as 4096.")
     elastic.use_output_maps_(None)
     try:
-        cuts = list(dict.fromkeys(elastic.plan(sparsity=sparsity) for sparsity in sparsities if sparsity))
+        cuts = list(dict.fromkeys(elastic.plan(sparsity=sparsity) for sparsity in asked if sparsity))
         if not cuts:
-            raise InputError(f"sparsities={sparsities!r:.60} names no cut. Pass some, such as {LADDER}.")
+            raise InputError(f"sparsities={asked!r:.60} names no cut. Pass some, such as {LADDER}.")
         found = _maps(_fitted(elastic, cuts, batches, wanted, inputs, watch), elastic.alignment)
-        story = {"sparsities": list(sparsities), "pooling": wanted, "inputs": inputs, "ridge": RIDGE}
+        story = {"sparsities": list(asked), "pooling": wanted, "inputs": inputs, "ridge": RIDGE}
     finally:
         elastic.use_output_maps_(found, story)
 
@@ -114,16 +117,25 @@ def _maps(solutions: Mapping[Cut, Tensor], alignment: Alignment) -> OutputMaps |
     )
 
 
-def _check(elastic: Elastic, pooling: str, inputs: int) -> None:
-    if elastic.anatomy.output is None:
-        raise InputError(f"This {type(elastic.model).__name__} has no place for an output map. Use it without.")
+def check_possible(model: nn.Module, anatomy: Anatomy, pooling: str) -> None:
+    """Refuse, before long work, a model or a pooling that no output map can be fitted to.
+
+    Raises:
+        InputError: The model has no place for a map, or the pooling isn't one of `POOLINGS`.
+    """
+    if anatomy.output is None:
+        raise InputError(f"This {type(model).__name__} has no place for an output map. Use it without.")
     if pooling not in POOLINGS:
         raise InputError(
             f"An output map can't be fitted to the pooling {pooling!r}. Allowed: {', '.join(POOLINGS)}, which are "
             "linear in the tokens."
         )
-    if inputs < 1:
-        raise InputError(f"inputs={inputs} is too few: at least 1.")
+
+
+def _sizes(sparsities: Iterable[float]) -> tuple[float, ...]:
+    if isinstance(sparsities, str) or not isinstance(sparsities, Iterable):
+        raise InputError(f"sparsities={sparsities!r:.60} is no list of sizes. Pass some, such as {LADDER}.")
+    return tuple(sparsities)
 
 
 def _fitted(
@@ -161,10 +173,12 @@ def _fitted(
 
 def _parted(batches: Iterable[Batch]) -> tuple[list[Batch], Iterator[Batch]]:
     """Return the batches to judge by, and the others."""
+    check_several(batches)
     stream = iter(batches)
     head = list(islice(stream, 4 * _HELD_OUT))
     if len(head) < 2:
         raise InputError(f"{len(head)} batches are too few: at least 2 are needed, 1 is held out.")
+    check_batches(head)
     count = max(1, len(head) // 4)
     return head[:count], chain(head[count:], stream)
 
@@ -188,7 +202,10 @@ def _pooled_outputs(elastic: Elastic, pooling: str) -> Iterator[Callable[[nn.Mod
     def pooled(model: nn.Module, batch: Batch) -> Tensor:
         seen.clear()
         forward(model, batch)
-        return pool(seen[-1], batch, pooling).double()
+        found = pool(seen[-1], batch, pooling).double()
+        if not found.isfinite().all():
+            raise InputError("The model's outputs are not finite on the calibration inputs. Load it in float32.")
+        return found
 
     try:
         yield pooled
@@ -222,7 +239,9 @@ class _Sums:
         penalty = RIDGE * self.features.diagonal()[:-1].mean().expand(len(self.features)).clone()
         # Nothing but the data speaks about a constant.
         penalty[-1] = 1e-9 * self.features[-1, -1]
-        return torch.linalg.solve(self.features + penalty.diag(), self.errors)
+        # Of outputs that are all zero nothing is known, and the map does nothing.
+        smallest = torch.finfo(penalty.dtype).tiny
+        return torch.linalg.solve(self.features + penalty.clamp(min=smallest).diag(), self.errors)
 
     def gain(self, solution: Tensor) -> Tensor:
         """Return by how much a map lowers the squared error on these inputs."""

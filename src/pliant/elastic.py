@@ -221,12 +221,14 @@ class Elastic:
             story: How they were made, for the ranking's provenance.
 
         Raises:
+            InputError: They are no OutputMaps.
             ArtefactError: They belong to another model.
         """
-        check_output_maps(maps, self.anatomy)
         provenance = {name: value for name, value in self.ranking.provenance.items() if name != "output_maps"}
         provenance |= {"output_maps": dict(story)} if story else {}
-        self.ranking = replace(self.ranking, output_maps=maps, provenance=provenance)
+        ranking = replace(self.ranking, output_maps=maps, provenance=provenance)
+        check_output_maps(maps, self.anatomy)
+        self.ranking = ranking
         self._output_maps = self._placed_maps()
         self._planner = Planner(self.anatomy, self.ranking, self.alignment)
         with self._lock:

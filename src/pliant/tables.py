@@ -81,22 +81,22 @@ class Table:
                         f"{self.path}, {place}: column {column!r} holds {value!r:.60}, which is not text. "
                         "Name a column of strings."
                     )
-                # JSON can hold half a character, which no tokenizer takes.
-                if value is not None and not _is_unicode(value):
-                    raise InputError(
-                        f"{self.path}, {place}: column {column!r} holds a lone surrogate. Correct the text."
-                    )
+                check_unicode(value or "", f"{self.path}, {place}: column {column!r}")
             row = tuple((value or "").strip() for value in values)
             if all(row):
                 yield row
 
 
-def _is_unicode(text: str) -> bool:
+def check_unicode(text: str, where: str) -> None:
+    """Refuse half a character, which JSON can hold and no tokenizer takes.
+
+    Raises:
+        InputError: There is one.
+    """
     try:
         text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where} holds a lone surrogate. Correct the text.") from error
 
 
 def open_table(path: Path) -> Table:

@@ -258,3 +258,13 @@ def test_an_interrupted_measurement_goes_on(
     result = pliant(*arguments, "--json")
     assert curve_of(result) == curve_of(pliant(*arguments, "--json", "--no-cache"))
     assert sorted(next((cache / "full").iterdir()).iterdir())[: len(shards)] == shards
+
+
+@pytest.mark.parametrize("option", ["--save", "--csv", "--report"])
+def test_nothing_that_is_read_is_written_over(
+    refused: Refused, elastic: Path, labelled: Path, pairs: Path, option: str
+) -> None:
+    for victim in (labelled, pairs, elastic / "pliant.json", elastic / "model.safetensors"):
+        data = ("--data", f"sts={pairs}", "--data", labelled, "--train-data", labelled)
+        message = refused("eval", elastic, *data, "--sparsity", "0.5", option, victim)
+        assert f"{victim} is read by this command" in message

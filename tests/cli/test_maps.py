@@ -66,6 +66,33 @@ def test_a_wish_that_the_objective_rules_out(refused: Refused, model: Path, text
     assert "cls, mean, last" in message
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--pooling", "pooler", "--output-maps", "0.5"), "cls, mean, last"),
+        (("--output-maps", "0.5,0.9999"), "the smallest cut has"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_before_the_search(
+    refused: Refused,
+    model: Path,
+    texts: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    expected: str,
+) -> None:
+    """A search may take hours."""
+
+    def search(*arguments: object, **settings: object) -> None:
+        raise AssertionError("it began")
+
+    monkeypatch.setattr("pliant.cli.rank.rank_model", search)
+    # Without sublayers that can be emptied as a whole, which no constant stands in for in some families.
+    monkeypatch.setattr("pliant.budget.Alignment.least", lambda alignment, site: alignment.step(site))
+    assert expected in refused("rank", model, "--data", texts, "--out", tmp_path / "e", *options)
+
+
 def test_cut_and_eval_use_them(pliant: Run, ranked: Callable[..., Path], tmp_path: Path) -> None:
     out = ranked("--output-maps", "0.5")
     elastic = load(out)

@@ -33,6 +33,7 @@ def test_whole_numbers_are_classes_and_the_only_other_column_is_the_text(tmp_pat
         ("a.csv", "text,label\na,b\n", {"column": "body"}, "no column 'body'"),
         ("a.jsonl", '{"text": "a", "label": 0.5}\n', {}, "line 1: 'label' holds 0.5"),
         ("a.jsonl", '{"text": "a", "label": 1}\n{"text": 4, "label": 1}\n', {}, "line 2: 'text' holds 4"),
+        ("a.jsonl", '{"text": "\\ud800", "label": 1}\n', {}, "line 1: 'text' holds a lone surrogate"),
         ("a.txt", "text", {}, "is no table"),
         ("a.jsonl/b", "", {}, "does not exist, or is no file"),
     ],

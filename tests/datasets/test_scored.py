@@ -19,6 +19,8 @@ def test_pairs_and_their_scores(tmp_path: Path) -> None:
         ('{"sentence1": "a", "sentence2": "b", "score": "high"}', "line 1: 'score' holds 'high', which is no number"),
         ('{"sentence1": "a", "sentence2": "b", "score": [1]}', "which is no number"),
         ('{"sentence1": "a", "sentence2": "b", "score": NaN}', "which is no number"),
+        ('{"sentence1": "a", "sentence2": "b", "score": 1' + 400 * "0" + "}", "which is no number"),
+        ('{"sentence1": "a", "sentence2": "\\udc00", "score": 1}', "line 1: 'sentence2' holds a lone surrogate"),
         ('{"sentence1": "a", "sentence2": 7, "score": 1}', "'sentence2' of .* does not hold text"),
         ('{"sentence1": "a", "sentence2": null, "score": 1}\n{"sentence1": "a", "sentence2": 7, "score": 1}', "line 2"),
         ('{"sentence1": "a", "text": "b", "score": 1}', "no column 'sentence2'"),

@@ -6,6 +6,7 @@ import pytest
 import torch
 from evaluation.tiny import Sizes, batches_of, ranking
 
+from pliant.budget import Cut
 from pliant.errors import InputError
 from pliant.evaluation import cache
 from pliant.evaluation.cache import Cache, Shards, default_folder, opened_cache
@@ -121,15 +122,35 @@ def test_what_differs_has_another_place(tmp_path: Path) -> None:
     ]
     slim = [kept.store(ranking(), read, cut), kept.store(other, read, cut)]
     slim.append(kept.store(ranking(), read, Sizes().plan(sparsity=0.25)))
-    for size in (1.0, 2.0):
-        maps = OutputMaps(
-            torch.tensor([cut.widths]), torch.eye(6)[None], torch.full((1, 6), size), torch.tensor([1, 1])
-        )
-        slim.append(kept.store(replace(ranking(), output_maps=maps), read, cut))
+    slim += [kept.store(replace(ranking(), output_maps=maps(cut, bias)), read, cut) for bias in (0.0, 1.0)]
     assert len({store.folder for store in full + slim}) == 11
+    # A map of another cut changes nothing.
+    elsewhere = replace(ranking(), output_maps=maps(Sizes().plan(sparsity=0.25), 1.0))
+    assert kept.store(elsewhere, read, cut).folder == slim[0].folder
     # The same texts, parted in another way.
     assert reading(texts=("ab", "c")).digest != reading(texts=("a", "bc")).digest
     assert kept.store(other, read, None).folder == full[0].folder
+
+
+def maps(cut: Cut, bias: float) -> OutputMaps:
+    """One map."""
+    alignment = torch.tensor([1, 1])
+    return OutputMaps(torch.tensor([cut.widths]), torch.zeros(1, 2, 2), torch.full((1, 2), bias), alignment)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"")])
+def test_outputs_that_are_lost_during_a_measurement(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    shards = Shards(tmp_path)
+    shards.add_(torch.ones(4, 2), None)
+    damage(next(tmp_path.iterdir()))
+    with pytest.raises(InputError, match=r"deleted or damaged meanwhile.*same command again"):
+        shards.outputs(range(4))
+
+
+def test_what_cannot_be_deleted_is_named(tmp_path: Path) -> None:
+    (tmp_path / "000000000000.safetensors").mkdir()
+    with pytest.raises(InputError, match=r"000000000000.safetensors is damaged.*--no-cache"):
+        Shards(tmp_path)
 
 
 def test_a_second_process_has_a_place_of_its_own(tmp_path: Path) -> None:

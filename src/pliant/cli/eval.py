@@ -64,9 +64,9 @@ def evaluate(
     """Measure what each size keeps, as a table, a plot and a report."""
     _check_sizes(("inputs", inputs), ("batch-size", batch_size), ("max-tokens", max_tokens), ("image-size", image_size))
     outputs = Outputs(report, plot_path, kept_path, json_path, csv_path)
-    outputs.check()
     columns = (column, label_column, train_data, query_column, document_column, pair_columns, score_column)
     asked = Asked(tasks, tuple(data or ()), *columns, inputs)
+    outputs.check(_files(directory, asked.paths))
     sizes, rivals = numbers(sparsity, "--sparsity"), _rivals(against)
     reading = (batch_size, max_tokens, image_size)
     with progress(quiet or as_json) as advance:
@@ -141,6 +141,15 @@ class _Subject:
             progress=lambda label, fraction: report(f"{ranker}: {label}", fraction),
             store_of=lambda reading, cut: cache.store(elastic.ranking, reading, cut),
         )
+
+
+def _files(directory: Path, data: tuple[str, ...]) -> list[Path]:
+    """Return the files that a measurement reads, as far as they are named."""
+    manifest = directory / MANIFEST
+    names = read_json(manifest).get("files") if manifest.is_file() else None
+    # Whether the manifest is whole is seen when the directory is loaded.
+    written = [directory / name for name in names] if isinstance(names, dict) else []
+    return [manifest, *written, *map(Path, data)]
 
 
 def _contents(directory: Path) -> str:

@@ -5,15 +5,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 import typer
 
 from pliant.batches import Batch
+from pliant.budget import Budget, plan
 from pliant.checkpoint import Checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.cli.console import Report, numbers
-from pliant.compensation import LADDER, Watch, fit_output_maps, maps_are_usual
+from pliant.compensation import LADDER, Watch, check_possible, fit_output_maps, maps_are_usual
 from pliant.elastic import Elastic
 from pliant.errors import BudgetError, InputError
+from pliant.families import describe
 from pliant.ranking import Ranking
 
 Sizes = Annotated[
@@ -52,6 +55,26 @@ class MapsWanted:
         if not all(0 < sparsity < 1 for sparsity in sparsities):
             raise InputError(f"--output-maps {text!r}: sparsities are above 0 and below 1, such as 0.3,0.5; or none.")
         return cls(sparsities)
+
+    def check(self, checkpoint: Checkpoint, pooling: str | None) -> None:
+        """Refuse before the ranking what couldn't be fitted after it.
+
+        Args:
+            checkpoint: The model, which stays as it is.
+            pooling: What it is ranked for; None for its family's.
+
+        Raises:
+            InputError: Maps are asked for that the model can't have.
+            BudgetError: No cut can have a sparsity that is asked for.
+        """
+        if not self.sparsities:
+            return
+        anatomy = describe(checkpoint.model)
+        check_possible(checkpoint.model, anatomy, pooling or anatomy.pooling)
+        # How small a cut can be doesn't depend on the order of units.
+        anyhow = Ranking(torch.zeros(anatomy.units), (), "mean", "", {})
+        for sparsity in self.sparsities:
+            plan(anatomy, anyhow, Budget.of(sparsity=sparsity))
 
     def fitted(self, checkpoint: Checkpoint, ranking: Ranking, source: CalibrationData, report: Report) -> Ranking:
         """Return the ranking with the maps that are wanted; the checkpoint's model is taken over for them.

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,11 +30,14 @@ class Outputs:
     json: Path | None = None
     csv: Path | None = None
 
-    def check(self) -> None:
+    def check(self, inputs: Iterable[Path] = ()) -> None:
         """Refuse before the measurement what couldn't be written after it.
 
+        Args:
+            inputs: What is read, and must stay.
+
         Raises:
-            InputError: A file can't be written, two are one, or a plot is no PNG.
+            InputError: A file can't be written, two are one, one is read as well, or a plot is no PNG.
             MissingExtraError: A plot is wanted and matplotlib is not installed.
         """
         drawn = [path for path in (self.plot, self.kept_plot) if path is not None]
@@ -42,7 +45,10 @@ class Outputs:
         if len({path.resolve() for path in wanted}) < len(wanted):
             names = ", ".join(map(str, wanted))
             raise InputError(f"One file can't hold two results: {names}. Give each output a name of its own.")
+        kept = {path.expanduser().resolve() for path in inputs}
         for path in wanted:
+            if path.resolve() in kept:
+                raise InputError(f"{path} is read by this command, and would be lost. Write the result elsewhere.")
             check_writable(path)
         for path in drawn:
             check_plot(path)

@@ -66,7 +66,7 @@ def rank(
             checkpoint.model,
             source.batches(checkpoint),
             ranker=ranker,
-            pooling=usual_pooling(checkpoint, pooling, source.prompts),
+            pooling=_pooling(checkpoint, pooling, source, wanted),
             rest=_rest(rest),
             seed=seed,
             objective=_objective(objective),
@@ -89,6 +89,13 @@ def _opened(model: str, dtype: str, report: Report, silent: bool) -> Checkpoint:
     show_notes(checkpoint.conventions.notes, silent)
     report("first look", 0)
     return checkpoint
+
+
+def _pooling(checkpoint: Checkpoint, asked: str | None, source: CalibrationData, wanted: MapsWanted) -> str | None:
+    """Return the pooling to rank for, once it is sure that the output maps that are wanted can follow it."""
+    pooling = usual_pooling(checkpoint, asked, source.prompts)
+    wanted.check(checkpoint, pooling)
+    return pooling
 
 
 def _announce(out: Path, ranking: Ranking, quiet: bool, as_json: bool) -> None:

@@ -56,6 +56,12 @@ class Asked:
     inputs: int | None = None
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """All places that data comes from, as they are written: with and without the name of a task."""
+        special = tuple(value.partition("=")[2] for value in self.data if "=" in value)
+        return (*self.data, *special, *([self.train_data] if self.train_data else []))
+
+    @property
     def columns(self) -> tuple[str, str] | None:
         """The columns of queries and documents, where both are given."""
         if self.query_column is None or self.document_column is None:
@@ -177,6 +183,8 @@ class Source:
         if len(columns) != 2:
             raise InputError(f"--pair-columns {self.asked.pair_columns!r} names {len(columns)} columns. Give two: a,b.")
         one, other = (column.strip() for column in columns)
+        if one == other:
+            raise InputError(f"--pair-columns {self.asked.pair_columns!r} names one column twice. Give two: a,b.")
         found = sample(scored_pairs(self.given, (one, other), self.asked.score_column or "score"), self.count, seed=0)
         both = tuple(pair.first for pair in found) + tuple(pair.second for pair in found)
         scores = torch.tensor([pair.score for pair in found], dtype=torch.float64)

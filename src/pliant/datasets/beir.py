@@ -1,5 +1,6 @@
 """Retrieval collections in the layout of BEIR: corpus.jsonl, queries.jsonl and qrels/test.tsv."""
 
+import math
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from pliant.datasets.columns import open_rows, value_column
 from pliant.errors import InputError
 from pliant.evaluation.retrieval import RetrievalTask
+from pliant.tables import check_unicode
 
 CORPUS, QUERIES, JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv"
 
@@ -66,24 +68,35 @@ def _texts(path: Path) -> dict[str, str]:
     for place, (name, *texts) in _rows(path, ("_id", *parts)):
         if any(text is not None and not isinstance(text, str) for text in texts):
             raise InputError(f"{path}, {place}: {texts!r:.60} is not text. Correct it.")
+        if name is None:
+            raise InputError(f"{path}, {place}: there is no _id. Give each row one.")
         if str(name) in found:
             raise InputError(f"{path}, {place}: the name {name!r} occurs twice. Names must differ.")
         found[str(name)] = " ".join(text.strip() for text in texts if text and text.strip())
+        check_unicode(found[str(name)], f"{path}, {place}: the text")
     return found
 
 
 def _judgements(path: Path) -> dict[str, dict[str, float]]:
     judged: dict[str, dict[str, float]] = {}
     for place, (query, document, gain) in _rows(path, ("query-id", "corpus-id", "score")):
-        try:
-            value = float(gain)
-        except ValueError as error:
-            raise InputError(f"{path}, {place}: the score {gain!r:.60} is no number. Correct it.") from error
-        if value > 0:
-            judged.setdefault(query, {})[document] = value
-    if not judged:
+        value = _score(gain, f"{path}, {place}")
+        if judged.setdefault(query, {}).setdefault(document, value) != value:
+            raise InputError(f"{path}, {place}: {query!r} and {document!r} have two different scores. Keep one.")
+    relevant = {query: {name: gain for name, gain in gains.items() if gain > 0} for query, gains in judged.items()}
+    if not any(relevant.values()):
         raise InputError(f"{path} judges no document to be relevant. Give at least one score above zero.")
-    return judged
+    return {query: gains for query, gains in relevant.items() if gains}
+
+
+def _score(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{where}: the score {text!r:.60} is no number. Correct it.")
+    return value
 
 
 def _check_known(judged: Judgements, queries: Mapping[str, str], documents: Mapping[str, str], folder: Path) -> None:

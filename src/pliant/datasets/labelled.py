@@ -7,6 +7,7 @@ from typing import Any
 from pliant.data import images
 from pliant.datasets.columns import open_rows, value_column
 from pliant.errors import InputError
+from pliant.tables import check_unicode
 
 
 def labelled_texts(
@@ -32,6 +33,7 @@ def labelled_texts(
             raise InputError(
                 f"{path}, {place}: {chosen!r} holds {text!r:.60}, which is not text. Name another --column."
             )
+        check_unicode(text or "", f"{path}, {place}: {chosen!r}")
         name = _label(label, f"{path}, {place}: {label_column!r}")
         if text and text.strip() and name:
             yield text.strip(), name

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pliant.datasets.columns import open_rows, value_column
 from pliant.errors import InputError
+from pliant.tables import check_unicode
 
 
 class ScoredPair(NamedTuple):
@@ -37,6 +38,7 @@ def scored_pairs(
         for column, text in zip(columns, (first, second), strict=True):
             if text is not None and not isinstance(text, str):
                 raise InputError(f"{path}, {place}: {column!r} holds {text!r:.60}, which is not text. Name another.")
+            check_unicode(text or "", f"{path}, {place}: {column!r}")
         if first and second and first.strip() and second.strip() and score not in (None, ""):
             yield ScoredPair(first.strip(), second.strip(), _number(score, f"{path}, {place}: {score_column!r}"))
 
@@ -44,7 +46,7 @@ def scored_pairs(
 def _number(value: Any, where: str) -> float:
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = math.nan
     if not math.isfinite(found):
         raise InputError(f"{where} holds {value!r:.60}, which is no number. Correct it, or name another column.")

@@ -73,9 +73,17 @@ class Shards:
         self._waiting, self._written = [], done
 
     def outputs(self, order: Sequence[int]) -> Outputs:
-        """Return all outputs, the first of them for item `order[0]`, in the order of the items."""
+        """Return all outputs, the first of them for item `order[0]`, in the order of the items.
+
+        Raises:
+            InputError: Some were deleted or damaged since they were written.
+        """
         self.flush_()
-        shards = [_load(file) or {} for file in self._files()]
+        shards = [shard for file in self._files() if (shard := _load(file)) is not None]
+        if sum(len(shard["embeddings"]) for shard in shards) != len(order):
+            raise InputError(
+                f"Outputs in {self.folder} were deleted or damaged meanwhile. Give the same command again."
+            )
         cosines = [shard["token_cosines"] for shard in shards if "token_cosines" in shard]
         return in_order([shard["embeddings"] for shard in shards], cosines, order)
 
@@ -88,10 +96,19 @@ class Shards:
         for file in self._files():
             shard = _load(file) if file.stem == f"{done:012d}" else None
             if shard is None:
-                file.unlink()
+                _remove(file)
                 continue
             done += len(shard["embeddings"])
         return done
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink()
+    except OSError as error:
+        raise InputError(
+            f"{file} is damaged, and can't be deleted: {error.strerror}. Delete it, or pass --no-cache."
+        ) from error
 
 
 def _load(file: Path) -> dict[str, Tensor] | None:

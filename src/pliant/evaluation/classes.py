@@ -19,7 +19,8 @@ class Classes:
         examples: The indices of the examples.
 
     Raises:
-        InputError: There are fewer than two classes, no examples, nothing else, or an example that doesn't exist.
+        InputError: There are fewer than two classes, in all or among the examples; no examples, nothing else, or an
+            example that doesn't exist; or none of the other inputs' classes has an example.
     """
 
     labels: tuple[str, ...]
@@ -35,6 +36,15 @@ class Classes:
                 f"{len(self.examples)} examples (wrong: {wrong[:3]}) of {len(self.labels)} inputs. "
                 "Some inputs must be examples, and some not."
             )
+        known = {self.labels[index] for index in self.examples}
+        if len(known) < 2:
+            raise InputError(f"All examples are of the class {min(known)!r:.60}. Give examples of two or more classes.")
+        asked = {label for index, label in enumerate(self.labels) if index not in self.examples}
+        if not asked & known:
+            raise InputError(
+                f"No class that is to be told, such as {min(asked)!r:.60}, has an example; the examples are of "
+                f"{min(known)!r:.60} and others. Name classes alike in both."
+            )
 
     @classmethod
     def halved(cls, labels: tuple[str, ...], seed: int = 0) -> "Classes":
@@ -46,6 +56,11 @@ class Classes:
         places: dict[str, list[int]] = {}
         for index, label in enumerate(labels):
             places.setdefault(label, []).append(index)
+        if len(places) > 1 and len(places) == len(labels):
+            raise InputError(
+                f"{len(labels)} inputs of as many classes: none is left to be told by the example of its class. Give "
+                "a class two inputs, choose another column of classes, or pass examples of their own."
+            )
         generator = random.Random(seed)
         examples: set[int] = set()
         for label in sorted(places):

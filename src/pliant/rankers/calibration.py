@@ -1,6 +1,6 @@
 """What every ranker works with: the model, its calibration inputs, and its rest values."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -9,7 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
-from pliant.batches import Batch, device_of, forward, size, to_device, valid_tokens
+from pliant.batches import (
+    Batch,
+    check_batches,
+    check_several,
+    device_of,
+    forward,
+    shapes,
+    size,
+    to_device,
+    valid_tokens,
+)
 from pliant.errors import InputError
 from pliant.gates import Gates, consumer_hooks, gated
 from pliant.objectives import Objective
@@ -33,13 +43,12 @@ class Stream:
         Raises:
             InputError: There are fewer than two batches, or they aren't batches.
         """
-        if isinstance(batches, (Mapping, Tensor)) or not isinstance(batches, Iterable):
-            raise InputError(f"One {type(batches).__name__} is not several batches. Pass a list of batches.")
+        check_several(batches)
         self._once: Iterator[Batch] | None = iter(batches) if iter(batches) is batches else None
         head = list(islice(batches, 4 * _HELD_OUT))
         if len(head) < 2:
             raise InputError(f"{len(head)} calibration batches are too few: at least 2 are needed, 1 is held out.")
-        _check_batches(head)
+        check_batches(head)
         held_out = max(1, len(head) // 4)
         self.held_out: list[Batch] = head[:held_out]
         self._kept: list[Batch] = [] if self._once is None else head[held_out:]
@@ -77,23 +86,6 @@ class Stream:
         more = list(islice(self._once, 1))
         self._kept += more
         return bool(more)
-
-
-def _check_batches(batches: list[Batch]) -> None:
-    for number, batch in enumerate(batches):
-        values = batch.values() if isinstance(batch, Mapping) else [batch]
-        if not values or not all(isinstance(value, Tensor) for value in values):
-            raise InputError(
-                f"Calibration batch {number} is {batch!r:.60}; a tensor, or a mapping of names to tensors, is needed. "
-                "Tokenize texts with return_tensors='pt'."
-            )
-        if any(value.dim() == 0 or value.shape[0] == 0 for value in values):
-            raise InputError(f"Calibration batch {number} holds no input: {_shapes(batch)}. Leave it out.")
-
-
-def _shapes(batch: Batch) -> str:
-    named = {"inputs": batch} if isinstance(batch, Tensor) else batch
-    return ", ".join(f"{name} {list(value.shape)} of {value.dtype}" for name, value in named.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +226,6 @@ def take_inputs(model: nn.Module, anatomy: Anatomy, batch: Batch, take: Callable
         except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
             reason = " ".join(str(error).split()).removesuffix(".")
             raise InputError(
-                f"The model can't take the calibration batch with {_shapes(batch)}: {reason:.300}. "
+                f"The model can't take the calibration batch with {shapes(batch)}: {reason:.300}. "
                 "Do the tokenizer or processor, the length and the types suit it?"
             ) from error

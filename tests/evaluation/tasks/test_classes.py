@@ -24,9 +24,11 @@ def test_what_cannot_be_told_apart_is_refused() -> None:
         (("a", "b"), set(), "0 examples"),
         (("a", "b"), {0, 1}, "2 examples"),
         (("a", "b", "a"), {5}, r"wrong: \[5\]"),
+        (("a", "b", "a"), {0, 2}, "All examples are of the class 'a'"),
+        (("a", "b", "c"), {0, 1}, "No class that is to be told, such as 'c', has an example.* 'a' and others"),
     ]:
         with pytest.raises(InputError, match=message):
             Classes(labels, frozenset(examples))
-    with pytest.raises(InputError, match="2 examples"):
+    with pytest.raises(InputError, match="2 inputs of as many classes"):
         Classes.halved(("a", "b"))
     assert len(clouds(9, 3, 2, 0.1)[1].examples) == 6

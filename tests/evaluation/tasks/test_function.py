@@ -45,6 +45,40 @@ def test_what_it_may_return() -> None:
             scored(lambda slim, full, wrong=wrong: wrong)
 
 
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda slim, full: 1 / 0, r"failed in test_function.py, line \d+: ZeroDivisionError: division by zero. Corr"),
+        (lambda slim, full: sys.exit(3), "SystemExit: 3"),
+        (lambda: 1, "TypeError: .*takes 0 positional arguments"),
+        (lambda slim, full: slim(None), "TypeError: 'NoneType'"),
+        (lambda slim, full: slim([[]]), "AttributeError: 'list'"),
+        (lambda slim, full: 10**400, "OverflowError"),
+        (lambda slim, full: {}, "mine returned nothing"),
+    ],
+)
+def test_a_function_that_fails(function: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        scored(function)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def f(:", "can't be imported: SyntaxError: invalid syntax"),
+        ("from os import nothing_like_it", "in broken_metric.py, line 1: ImportError: cannot import name"),
+        ("\n1 / 0", "in broken_metric.py, line 2: ZeroDivisionError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    (tmp_path / "broken_metric.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        load_function("broken_metric:f")
+
+
 def test_the_same_inputs_are_one_reading() -> None:
     seen: list[Reading] = []
 
@@ -86,6 +120,8 @@ def test_functions_are_found_in_the_current_directory(tmp_path: Path, monkeypatc
         ("nowhere_at_all:score", "no module 'nowhere_at_all'"),
         ("own_metric:", "names no function"),
         (":score", "names no function"),
+        (".relative:score", "names no function"),
+        ("../own_metric:score", "names no function"),
     ]:
         with pytest.raises(InputError, match=message):
             load_function(path)

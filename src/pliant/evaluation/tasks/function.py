@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 from torch import Tensor
@@ -17,6 +19,23 @@ from pliant.evaluation.tasks.task import Size
 
 Embed = Callable[[Sequence[Any]], Tensor]
 """Gives the embeddings `[inputs, width]` of texts or images."""
+
+_FAULTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    NameError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    SystemExit,
+    TypeError,
+    ValueError,
+)
+"""What code of a user may raise: all of Python's own errors that aren't about the whole process."""
 
 _ALLOWED = "a number, one number for each input as a tensor, or a dictionary of these by name"
 
@@ -46,12 +65,18 @@ class Function:
         """Call it.
 
         Raises:
-            InputError: It returns something else, or a number that isn't finite.
+            InputError: It fails, or returns something else, or a number that isn't finite.
         """
-        result = self.function(self._embed(slim), self._embed(full))
-        if not isinstance(result, Mapping):
-            return {self.name: self._metric(result)}
-        return {f"{self.name}.{name}": self._metric(value) for name, value in result.items()}
+        try:
+            result = self.function(self._embed(slim), self._embed(full))
+            if not isinstance(result, Mapping):
+                return {self.name: self._metric(result)}
+            metrics = {f"{self.name}.{name}": self._metric(value) for name, value in result.items()}
+        except _FAULTS as error:
+            raise InputError(f"{self.name} failed{_told(error)}") from error
+        if not metrics:
+            raise InputError(f"{self.name} returned nothing. Allowed: {_ALLOWED}.")
+        return metrics
 
     def _embed(self, size: Size) -> Embed:
         def embed(items: Sequence[Any]) -> Tensor:
@@ -80,7 +105,7 @@ def load_function(path: str) -> Callable[[Embed, Embed], Any]:
         InputError: There is no such module, or no such function in it.
     """
     module, _, name = path.partition(":")
-    if not module or not name:
+    if not name or not all(part.isidentifier() for part in module.split(".")):
         raise InputError(f"{path!r} names no function. Write module:function.")
     with _current_directory():
         try:
@@ -89,9 +114,21 @@ def load_function(path: str) -> Callable[[Embed, Embed], Any]:
             raise InputError(
                 f"{path}: there is no module {error.name!r}, neither installed nor in the current directory."
             ) from error
+        except _FAULTS as error:
+            raise InputError(f"{path}: {module} can't be imported{_told(error)}") from error
     if not callable(found):
         raise InputError(f"{path}: {module} has no function {name!r}. Write module:function.")
     return found
+
+
+def _told(error: BaseException) -> str:
+    """Return where in the user's code an error arose, and what it says, on one line."""
+    ours = (__file__, importlib.__file__)
+    frames = [
+        frame for frame in extract_tb(error.__traceback__) if frame.filename not in ours and "<" not in frame.filename
+    ]
+    where = f" in {Path(frames[0].filename).name}, line {frames[0].lineno}" if frames else ""
+    return f"{where}: {type(error).__name__}: {' '.join(str(error).split()):.200}. Correct it."
 
 
 @contextmanager
