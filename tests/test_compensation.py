@@ -142,11 +142,15 @@ def test_outputs_that_are_not_finite_are_refused(broken: int) -> None:
     given, batches = elastic(), BERT.batches(12)
     norm = given.model.get_submodule(given.anatomy.output.module)  # pyright: ignore[reportOptionalMemberAccess]
     calls = iter(range(10**6))
-    # Each batch goes through the full model and one cut.
-    spoil = norm.register_forward_hook(lambda _module, _inputs, y: y * torch.nan if next(calls) == 2 * broken else y)
+
+    def spoil(_module: nn.Module, _inputs: Any, tokens: Tensor) -> Tensor:
+        # Each batch goes through the full model and one cut.
+        return tokens * torch.nan if next(calls) == 2 * broken else tokens
+
+    handle = norm.register_forward_hook(spoil)
     with pytest.raises(InputError, match="not finite"):
         fit_output_maps(given, batches, sparsities=(0.5,))
-    spoil.remove()
+    handle.remove()
     assert given.ranking.output_maps is None and "output_maps" not in given.ranking.provenance
 
 

@@ -20,8 +20,8 @@ from pliant.ranking import Ranking
 LADDER = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """The sparsities whose cuts get a map unless others are asked for."""
 
-POOLINGS = ("cls", "mean", "last")
-"""The poolings that a map can be fitted to: each is linear in the tokens, so that the map can act on every token."""
+LINEAR_POOLINGS = ("cls", "mean", "last")
+"""The poolings that a map can be fitted to: linear in the tokens, so that the map can act on every token."""
 
 RIDGE = 0.3
 """What holds a map back: λ, the penalty on its weights' squares, as a share of Σ ‖x‖² / width."""
@@ -38,7 +38,7 @@ def maps_are_usual(ranking: Ranking, anatomy: Anatomy) -> bool:
     Not where rest values are zero, as nothing is compensated there.
     """
     pooling, objective = (ranking.provenance.get(name) for name in ("pooling", "objective"))
-    pooled = pooling in POOLINGS and objective == f"distillation of {pooling}"
+    pooled = pooling in LINEAR_POOLINGS and objective == f"distillation of {pooling}"
     return anatomy.output is not None and ranking.rest_kind == "mean" and pooled
 
 
@@ -121,14 +121,14 @@ def check_possible(model: nn.Module, anatomy: Anatomy, pooling: str) -> None:
     """Refuse, before long work, a model or a pooling that no output map can be fitted to.
 
     Raises:
-        InputError: The model has no place for a map, or the pooling isn't one of `POOLINGS`.
+        InputError: The model has no place for a map, or the pooling isn't one of `LINEAR_POOLINGS`.
     """
     if anatomy.output is None:
         raise InputError(f"This {type(model).__name__} has no place for an output map. Use it without.")
-    if pooling not in POOLINGS:
+    if pooling not in LINEAR_POOLINGS:
         raise InputError(
-            f"An output map can't be fitted to the pooling {pooling!r}. Allowed: {', '.join(POOLINGS)}, which are "
-            "linear in the tokens."
+            f"An output map can't be fitted to the pooling {pooling!r}. Allowed: {', '.join(LINEAR_POOLINGS)}, "
+            "which are linear in the tokens."
         )
 
 
