@@ -254,8 +254,9 @@ def test_outputs_that_say_nothing(value: float) -> None:
 
 def test_what_is_no_map_is_refused() -> None:
     given = elastic()
+    wrong: Any = "maps"
     with pytest.raises(InputError, match="The output maps are OutputMaps or None"):
-        given.use_output_maps_("maps")  # type: ignore[arg-type]
+        given.use_output_maps_(wrong)
     assert given.ranking.output_maps is None
 
 

@@ -60,6 +60,17 @@ def test_output_maps_are_saved(tmp_path: Path) -> None:
     assert all(torch.equal(getattr(maps, name), getattr(again, name)) for name in FIELDS)
 
 
+@pytest.mark.parametrize("name", ["scores", "rest.0", "output_maps.weights", "output_maps.alignment"])
+def test_a_file_without_one_of_its_tensors(tmp_path: Path, name: str) -> None:
+    made(output_maps=maps_of(3)).save(tmp_path / "ranking")
+    with safe_open(tmp_path / "ranking", framework="pt") as file:
+        header = file.metadata()["pliant"]
+        tensors = {key: file.get_tensor(key) for key in file.keys() if key != name}  # noqa: SIM118 - not a mapping
+    save_file(tensors, tmp_path / "less", metadata={"pliant": header, "sha256": checksum(header, tensors)})
+    with pytest.raises(ArtefactError, match=f"less has no '{name}'. Copy or make it again"):
+        Ranking.load(tmp_path / "less")
+
+
 def test_without_output_maps(saved: Path) -> None:
     assert Ranking.load(saved).output_maps is None
 

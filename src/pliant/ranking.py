@@ -131,16 +131,18 @@ class Ranking:
         about = _read_header(path, metadata)
         if metadata.get("sha256") != checksum(metadata["pliant"], tensors):
             raise ArtefactError(f"{path} doesn't match its checksum: it was altered or damaged. Copy or make it again.")
-        rest, sample = (_numbered(tensors, name) for name in ("rest", "sample"))
-        return cls(
-            scores=tensors["scores"],
-            rest=rest,
-            rest_kind=about["rest_kind"],
-            fingerprint=about["fingerprint"],
-            provenance=about["provenance"],
-            sample=sample,
-            output_maps=_output_maps(tensors),
-        )
+        try:
+            return cls(
+                scores=tensors["scores"],
+                rest=_numbered(tensors, "rest"),
+                rest_kind=about["rest_kind"],
+                fingerprint=about["fingerprint"],
+                provenance=about["provenance"],
+                sample=_numbered(tensors, "sample"),
+                output_maps=_output_maps(tensors),
+            )
+        except KeyError as error:
+            raise ArtefactError(f"{path} has no {error}. Copy or make it again.") from error
 
 
 def _numbered(tensors: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
@@ -150,7 +152,7 @@ def _numbered(tensors: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
 
 
 def _output_maps(tensors: Mapping[str, Tensor]) -> OutputMaps | None:
-    if f"{_MAPS}.weights" not in tensors:
+    if not any(name.startswith(_MAPS) for name in tensors):
         return None
     return OutputMaps(*(tensors[f"{_MAPS}.{name}"] for name in FIELDS))
 
