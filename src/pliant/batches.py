@@ -1,18 +1,28 @@
 """Batches of model inputs: calling a model with one, where it is, how many inputs it has, and which tokens are real."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from pliant.errors import InputError
 
+_HELD_OUT = 8
+
 MASKS = ("attention_mask", "pixel_attention_mask")
 """Names of the inputs that tell real tokens from padding: words', and patches' of images of several shapes."""
 
 Batch = Mapping[str, Tensor] | Tensor
 """A model's keyword inputs by name, or its single positional input; the first dimension is the batch."""
+
+
+class HeldOut(NamedTuple):
+    """The first batches of a stream: those to judge by, and those that were read with them."""
+
+    held_out: list[Batch]
+    others: list[Batch]
 
 
 def forward(model: nn.Module, batch: Batch) -> Any:
@@ -45,12 +55,26 @@ def check_several(batches: object) -> None:
         raise InputError(f"One {type(batches).__name__} is not several batches. Pass a list of batches.")
 
 
-def check_batches(batches: Sequence[Any]) -> None:
-    """Refuse calibration batches that aren't tensors, or hold no input.
+def hold_out(batches: Iterable[Batch]) -> HeldOut:
+    """Read the first batches, and hold out a quarter of them, at most 8.
+
+    Args:
+        batches: Calibration batches. Of an iterator, those that are read are gone from it.
 
     Raises:
-        InputError: One of them is such a batch.
+        InputError: There are fewer than two batches, or they aren't batches.
     """
+    check_several(batches)
+    head = list(islice(batches, 4 * _HELD_OUT))
+    if len(head) < 2:
+        raise InputError(f"{len(head)} calibration batches are too few: at least 2 are needed, 1 is held out.")
+    _check_batches(head)
+    count = max(1, len(head) // 4)
+    return HeldOut(head[:count], head[count:])
+
+
+def _check_batches(batches: Sequence[Any]) -> None:
+    """Refuse calibration batches that aren't tensors, or hold no input."""
     for number, batch in enumerate(batches):
         values = batch.values() if isinstance(batch, Mapping) else [batch]
         if not values or not all(isinstance(value, Tensor) for value in values):

@@ -192,19 +192,22 @@ class Planner:
         running = self._running(budget.measure, tokens)
         count = int(np.searchsorted(running, self._allowance(budget, tokens), side="right")) - 1
         # An output map may take a cut over the budget; a smaller one, without a map or with its own, is within it.
-        while count >= 0 and not self._within(self._first(count), budget):
-            count -= 1
-        if count < 0:
-            raise BudgetError(self._unreachable(budget))
-        return self._first(count)
+        for smaller in range(count, -1, -1):
+            cut = self._first(smaller)
+            if not self._has_map(cut) or self._within(cut, budget):
+                return cut
+        raise BudgetError(self._unreachable(budget))
 
     def cost(self, cut: Cut, tokens: int | None = None) -> Cost:
         """Return what a cut costs, with its output map where it has one; its MACs at `tokens` tokens."""
-        mapped = self._maps is not None and cut.widths in self._maps
-        return cost_of(self.anatomy, cut.widths, tokens, mapped=mapped)
+        return cost_of(self.anatomy, cut.widths, tokens, mapped=self._has_map(cut))
+
+    def _has_map(self, cut: Cut) -> bool:
+        return self._maps is not None and cut.widths in self._maps
 
     def _within(self, cut: Cut, budget: Budget) -> bool:
-        if self._maps is None or cut.widths not in self._maps or budget.measure == "sparsity":
+        """Say whether a cut's whole cost is in the budget; a sparsity doesn't count output maps."""
+        if budget.measure == "sparsity":
             return True
         cost = self.cost(cut, budget.tokens)
         return (cost.parameters if budget.measure == "params" else cost.macs) <= budget.limit

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pliant.anatomy import Anatomy
-from pliant.batches import Batch, check_batches, check_several, device_of, forward, size, to_device
+from pliant.batches import Batch, check_several, device_of, forward, hold_out, size, to_device
 from pliant.budget import Alignment, Cut
 from pliant.elastic import Elastic
 from pliant.errors import InputError
@@ -25,8 +25,6 @@ LINEAR_POOLINGS = ("cls", "mean", "last")
 
 RIDGE = 0.3
 """What holds a map back: λ, the penalty on its weights' squares, as a share of Σ ‖x‖² / width."""
-
-_HELD_OUT = 8
 
 Watch = Callable[[int], None]
 """Called after every batch with the number of inputs seen."""
@@ -144,7 +142,9 @@ def _fitted(
     """Return W and b, transposed and one below the other, float64 `[width + 1, width]`, of each cut that they help."""
     assert elastic.anatomy.output is not None
     width, device = elastic.anatomy.output.width, device_of(elastic.model)
-    held_out, training = _parted(batches)
+    check_several(batches)
+    stream = iter(batches)
+    held_out, others = hold_out(stream)
     judges, sums = ([_Sums(width, device) for _ in cuts] for _ in range(2))
     with torch.no_grad(), _pooled_outputs(elastic, pooling) as pooled:
 
@@ -157,30 +157,16 @@ def _fitted(
         for batch in held_out:
             look(batch, judges)
         seen = 0
-        for batch in training:
+        for batch in chain(others, stream):
             look(batch, sums)
             seen += size(batch)
             if watch is not None:
                 watch(seen)
             if seen >= inputs:
                 break
-    for total in (*judges, *sums):
-        total.check()
     solutions = [total.solved() for total in sums]
     found = zip(cuts, solutions, judges, strict=True)
     return {cut: solution for cut, solution, judge in found if judge.gain(solution) > 0}
-
-
-def _parted(batches: Iterable[Batch]) -> tuple[list[Batch], Iterator[Batch]]:
-    """Return the batches to judge by, and the others."""
-    check_several(batches)
-    stream = iter(batches)
-    head = list(islice(stream, 4 * _HELD_OUT))
-    if len(head) < 2:
-        raise InputError(f"{len(head)} batches are too few: at least 2 are needed, 1 is held out.")
-    check_batches(head)
-    count = max(1, len(head) // 4)
-    return head[:count], chain(head[count:], stream)
 
 
 @contextmanager
@@ -204,7 +190,9 @@ def _pooled_outputs(elastic: Elastic, pooling: str) -> Iterator[Callable[[nn.Mod
         forward(model, batch)
         found = pool(seen[-1], batch, pooling).double()
         if not found.isfinite().all():
-            raise InputError("The model's outputs are not finite on the calibration inputs. Load it in float32.")
+            raise InputError(
+                "The model's outputs are not finite on the calibration inputs. Check its weights, or use float32."
+            )
         return found
 
     try:
@@ -226,13 +214,6 @@ class _Sums:
         features = torch.cat([slim, torch.ones_like(length)], dim=1) / length
         self.features += features.T @ features
         self.errors += features.T @ ((full - slim) / length)
-
-    def check(self) -> None:
-        """Raise `InputError` unless all outputs that were counted are finite."""
-        if not (self.features.isfinite().all() and self.errors.isfinite().all()):
-            raise InputError(
-                "The model's outputs are not finite on the calibration inputs. Check its weights, or use float32."
-            )
 
     def solved(self) -> Tensor:
         """Return W and b, transposed and one below the other, `[width + 1, width]`."""

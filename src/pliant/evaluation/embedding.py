@@ -13,13 +13,16 @@ from pliant.pooling import check_pooling, pool
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch dropout off while the block runs; each module's training flag is as before afterwards."""
+    """Switch dropout and gradients off while the block runs; each module's training flag is as before afterwards."""
     # Dropout would make embeddings random; only modules that train are switched, and each back to what it was.
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False
     try:
-        yield
+        # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it
+        # later.
+        with torch.no_grad():
+            yield
     finally:
         for module in training:
             module.training = True
@@ -67,8 +70,7 @@ def embed(
     device = device_of(model)
     embeddings: list[Tensor] = []
     done = 0
-    # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it later.
-    with evaluating(model), torch.no_grad():
+    with evaluating(model):
         for batch in batches:
             inputs = to_device(batch, device)
             embedding = pool(forward(model, inputs), inputs, pooling).float().cpu()

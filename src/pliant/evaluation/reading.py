@@ -211,8 +211,7 @@ def _read_batch(reading: Reading, batch: Batch, first: int, full: Runner, slim: 
 
 def _encoded(model: nn.Module, batch: Batch, reading: Reading, first: int) -> _Encoded:
     inputs = to_device(batch, device_of(model))
-    # Not inference_mode: some models keep what they make at a first call, such as positions, and train with it later.
-    with evaluating(model), torch.no_grad():
+    with evaluating(model):
         outputs = _called(model, inputs)
         found = _logits(outputs) if reading.pooling == LOGITS else pool(outputs, inputs, reading.pooling)
         embeddings = found.float().cpu()

@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from pliant.anatomy import Anatomy
 from pliant.batches import (
     Batch,
-    check_batches,
-    check_several,
     device_of,
     forward,
+    hold_out,
     shapes,
     size,
     to_device,
@@ -25,7 +24,6 @@ from pliant.gates import Gates, consumer_hooks, gated
 from pliant.objectives import Objective
 from pliant.ranking import Rest
 
-_HELD_OUT = 8
 _OBSERVED = 24
 # Gradients of a mean cosine are about 1e-6 at one token's activations, which is below float16's normal range.
 _FLOAT16_SCALE = 1024.0
@@ -43,17 +41,11 @@ class Stream:
         Raises:
             InputError: There are fewer than two batches, or they aren't batches.
         """
-        check_several(batches)
+        self.held_out, others = hold_out(batches)
         self._once: Iterator[Batch] | None = iter(batches) if iter(batches) is batches else None
-        head = list(islice(batches, 4 * _HELD_OUT))
-        if len(head) < 2:
-            raise InputError(f"{len(head)} calibration batches are too few: at least 2 are needed, 1 is held out.")
-        check_batches(head)
-        held_out = max(1, len(head) // 4)
-        self.held_out: list[Batch] = head[:held_out]
-        self._kept: list[Batch] = [] if self._once is None else head[held_out:]
+        self._kept: list[Batch] = [] if self._once is None else others
         self._source = batches
-        self._skipped = held_out
+        self._skipped = len(self.held_out)
 
     def training(self, first: int = 0) -> Iterator[Batch]:
         """Yield the batches that aren't held out, over and over, beginning with number `first`."""
