@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 GROUND = "errors files batches pooling"
-PLAN = f"budget ranking cost anatomy output_maps {GROUND}"
+PLAN = f"budget ranking cost anatomy output_maps size_norms {GROUND}"
 RUNTIME = f"compensation elastic artefacts checkpoint conventions timm_hub surgery rest_bias families {PLAN}"
 
 # A module or subpackage, and what it may import, lazily or not, besides its own subpackage. The longest key that fits
@@ -22,11 +22,12 @@ ALLOWED = {
     "families": "anatomy errors",
     "cost": f"anatomy {GROUND}",
     "output_maps": "errors",
-    "ranking": f"output_maps anatomy {GROUND}",
+    "size_norms": "errors",
+    "ranking": f"output_maps size_norms anatomy {GROUND}",
     "budget": PLAN,
     "gates": f"anatomy {GROUND}",
     "objectives": GROUND,
-    "rankers": f"gates objectives families output_maps ranking cost anatomy {GROUND}",
+    "rankers": f"gates objectives families output_maps size_norms ranking cost anatomy {GROUND}",
     "replacements": "output_maps errors",
     "surgery": f"replacements {PLAN}",
     "rest_bias": f"surgery {PLAN}",

@@ -188,6 +188,21 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Norm:
+    """A norm over the model's width, whose gain and bias can follow the model's size.
+
+    Args:
+        module: Path of the module, which has a `weight` `[width]`.
+        bias: Whether it has a `bias` `[width]`.
+        offset: What the module adds to its weight to get its gain: 1 where it stores the difference from one.
+    """
+
+    module: str
+    bias: bool
+    offset: int = 0
+
+
+@dataclass(frozen=True)
 class Output:
     """The module that a model's token outputs come from; an output map can follow it.
 
@@ -217,6 +232,7 @@ class Anatomy:
         objective: What of its outputs is used, so what a ranking should keep: `pooled`, or `pooled+tokens`.
         layers: Paths of the transformer layers, in order.
         output: Where the token outputs come from; None where nothing can follow it.
+        norms: The norms of the layers over the model's width, and the one that the token outputs come from.
     """
 
     family: str
@@ -231,6 +247,7 @@ class Anatomy:
     fixed_macs_per_pair: int = 0
     layers: tuple[str, ...] = ()
     output: Output | None = None
+    norms: tuple[Norm, ...] = ()
 
     @property
     def units(self) -> int:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from pliant import artefacts
 from pliant.batches import device_of
 from pliant.budget import Alignment, Budget, Cut, Planner
-from pliant.cost import Cost
+from pliant.cost import Cost, cost_of
 from pliant.errors import BudgetError, InputError
 from pliant.families import describe
 from pliant.output_maps import OutputMap, OutputMaps
@@ -164,7 +164,14 @@ class Elastic:
         if not self.anatomy.allows(cut.widths):
             raise BudgetError(f"{cut} doesn't fit this model, whose sites have {units} units. Get one from plan().")
         biases = [table.at(width) for table, width in zip(self._rest_biases, cut.widths, strict=True)]
-        return view(self.model, self.anatomy, cut.widths, biases, output_map)
+        return view(self.model, self.anatomy, cut.widths, biases, output_map, self._norms_at(cut))
+
+    def _norms_at(self, cut: Cut) -> Tensor | None:
+        """Return what corrects the norms of a cut, on the model's device; None for the full model."""
+        sparsity = cost_of(self.anatomy, cut.widths).sparsity
+        if self.ranking.norms is None or not sparsity:
+            return None
+        return self.ranking.norms.at(sparsity).to(device_of(self.model))
 
     def cut(
         self,

@@ -47,7 +47,7 @@ def consumer_hooks(model: nn.Module, anatomy: Anatomy, hook: ConsumerHook) -> It
 
 
 class Gates:
-    """The masks that dim a model's units; `None` leaves the model as it is."""
+    """The masks that dim a model's units, and what corrects its norms; `None` leaves the model as it is."""
 
     def __init__(self, anatomy: Anatomy, rest: tuple[Tensor, ...]) -> None:
         """Start with no masks.
@@ -58,8 +58,11 @@ class Gates:
         """
         self._slices = [(site.width, units) for site, units in anatomy.slices()]
         self._rest = rest
+        self._biased = [norm.bias for norm in anatomy.norms]
         self.masks: Tensor | None = None
         """One mask for each unit, float `[units]`, 1 for kept and 0 for removed."""
+        self.norms: Tensor | None = None
+        """γ and β of each norm, float `[norms, 2, width]`; None leaves the norms as they are."""
 
     def dim(self, index: int, inputs: Tensor) -> Tensor | None:
         """Return m·x + (1 − m)·r for the inputs `[..., units × width]` of one site's consumer.
@@ -74,17 +77,26 @@ class Gates:
         resting = (1 - mask) * self._rest[index].to(mask.device)
         return torch.addcmul(resting, mask, inputs).to(inputs.dtype)
 
+    def correct(self, index: int, outputs: Tensor) -> Tensor | None:
+        """Return y + γ ⊙ y + β for the outputs `[..., width]` of one norm; one without a bias has no β."""
+        if self.norms is None:
+            return None
+        gain, shift = self.norms[index]
+        scaled = torch.addcmul(shift, 1 + gain, outputs) if self._biased[index] else (1 + gain) * outputs
+        return scaled.to(outputs.dtype)
+
     def pinned(self) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        """Return a block for a computation, and one for its repetition, in which the masks are what they are now."""
-        return nullcontext(), self._with_masks(self.masks)
+        """Return a block for a computation, and one for its repetition, in which the gates are as they are now."""
+        return nullcontext(), self._as(self.masks, self.norms)
 
     @contextmanager
-    def _with_masks(self, masks: Tensor | None) -> Iterator[None]:
-        present, self.masks = self.masks, masks
+    def _as(self, masks: Tensor | None, norms: Tensor | None) -> Iterator[None]:
+        present = self.masks, self.norms
+        self.masks, self.norms = masks, norms
         try:
             yield
         finally:
-            self.masks = present
+            self.masks, self.norms = present
 
 
 @contextmanager
@@ -93,7 +105,7 @@ def gated(
 ) -> Iterator[Gates]:
     """Dim a model's units by masks: each consumer reads m·x + (1 − m)·r for as long as the block runs.
 
-    With masks of zeros and ones this equals removing the units and adding the rest bias.
+    With masks of zeros and ones this equals removing the units and adding the rest bias. Norms can be corrected too.
 
     Args:
         model: The model; untouched when the block ends.
@@ -103,8 +115,28 @@ def gated(
             masks that it ran under: less memory for about half as much time again, and the same gradients.
     """
     gates = Gates(anatomy, rest)
-    with consumer_hooks(model, anatomy, gates.dim), _repeated(model, anatomy.layers if checkpointing else (), gates):
+    with (
+        consumer_hooks(model, anatomy, gates.dim),
+        _norm_hooks(model, anatomy, gates.correct),
+        _repeated(model, anatomy.layers if checkpointing else (), gates),
+    ):
         yield gates
+
+
+@contextmanager
+def _norm_hooks(model: nn.Module, anatomy: Anatomy, hook: ConsumerHook) -> Iterator[None]:
+    """Let `hook`, called with a norm's index and output, change the output of every norm while the block runs."""
+
+    def attach(index: int) -> Callable[[nn.Module, Any, Tensor], Tensor | None]:
+        return lambda _module, _inputs, outputs: hook(index, outputs)
+
+    norms = [model.get_submodule(norm.module) for norm in anatomy.norms]
+    handles = [norm.register_forward_hook(attach(index)) for index, norm in enumerate(norms)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 @contextmanager

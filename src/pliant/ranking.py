@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -15,14 +15,19 @@ from torch import Tensor, nn
 from pliant.anatomy import Anatomy, Site
 from pliant.errors import ArtefactError, InputError
 from pliant.files import replacing
-from pliant.output_maps import FIELDS, OutputMaps
+from pliant.output_maps import FIELDS as MAP_FIELDS
+from pliant.output_maps import OutputMaps
+from pliant.size_norms import FIELDS as NORM_FIELDS
+from pliant.size_norms import SizeNorms
 
-FORMAT = 3
-"""Version of the file format that `Ranking.save` writes; 1 had no sample of weights, 1 and 2 no output maps."""
+FORMAT = 4
+"""Version of the format that `Ranking.save` writes; 1 had no sample of weights, 2 no output maps, 3 no size norms."""
 
 Rest = Literal["mean", "zero"]
 
-_MAPS = "output_maps"
+_Part = TypeVar("_Part")
+
+_MAPS, _NORMS = "output_maps", "norms"
 
 _LINES = 8
 """About how many rows of each consumer, and columns of each producer, a fingerprint looks at."""
@@ -44,6 +49,7 @@ class Ranking:
         sample: For each site, some weights of every unit, as `sampled` takes them: the model is known by them in
             another precision too. Empty in a file of format 1.
         output_maps: What corrects the outputs of cuts; None where nothing does.
+        norms: What corrects the norms at each size; None where nothing does.
     """
 
     scores: Tensor
@@ -53,6 +59,7 @@ class Ranking:
     provenance: Mapping[str, Any]
     sample: tuple[Tensor, ...] = ()
     output_maps: OutputMaps | None = None
+    norms: SizeNorms | None = None
 
     def __post_init__(self) -> None:
         """Refuse scores that can't be put in order."""
@@ -68,6 +75,8 @@ class Ranking:
             raise InputError(f"The sample is a tuple with a tensor for each site, not {self.sample!r:.60}.")
         if self.output_maps is not None and not isinstance(self.output_maps, OutputMaps):
             raise InputError(f"The output maps are OutputMaps or None, not {self.output_maps!r:.60}.")
+        if self.norms is not None and not isinstance(self.norms, SizeNorms):
+            raise InputError(f"The norms are SizeNorms or None, not {self.norms!r:.60}.")
         object.__setattr__(self, "scores", self.scores.detach())
         if self.scores.dtype != torch.float32 or self.scores.dim() != 1:
             raise InputError(f"Scores are float32 [units]; these are {self.scores.dtype} {list(self.scores.shape)}.")
@@ -85,6 +94,7 @@ class Ranking:
                 "model was changed or already taken over by an Elastic. Load the model afresh, or rank this one."
             )
         check_output_maps(self.output_maps, anatomy)
+        check_norms(self.norms, anatomy)
 
     def _knows(self, model: nn.Module, anatomy: Anatomy) -> bool:
         """Say whether `model` has the sampled weights in another precision."""
@@ -103,9 +113,9 @@ class Ranking:
         tensors = {"scores": self.scores.contiguous()}
         tensors |= {f"rest.{index}": rest.contiguous() for index, rest in enumerate(self.rest)}
         tensors |= {f"sample.{index}": sample.contiguous() for index, sample in enumerate(self.sample)}
-        if self.output_maps is not None:
-            maps = self.output_maps
-            tensors |= {f"{_MAPS}.{name}": getattr(maps, name).contiguous() for name in FIELDS}
+        for prefix, found, fields in ((_MAPS, self.output_maps, MAP_FIELDS), (_NORMS, self.norms, NORM_FIELDS)):
+            if found is not None:
+                tensors |= {f"{prefix}.{name}": getattr(found, name).contiguous() for name in fields}
         about = {"format": FORMAT, "rest_kind": self.rest_kind, "fingerprint": self.fingerprint}
         about |= {"provenance": dict(self.provenance)}
         header = json.dumps(about, sort_keys=True)
@@ -139,7 +149,8 @@ class Ranking:
                 fingerprint=about["fingerprint"],
                 provenance=about["provenance"],
                 sample=_numbered(tensors, "sample"),
-                output_maps=_output_maps(tensors),
+                output_maps=_made(OutputMaps, tensors, _MAPS, MAP_FIELDS),
+                norms=_made(SizeNorms, tensors, _NORMS, NORM_FIELDS),
             )
         except KeyError as error:
             raise ArtefactError(f"{path} has no {error}. Copy or make it again.") from error
@@ -151,10 +162,11 @@ def _numbered(tensors: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
     return tuple(tensors[f"{name}.{index}"] for index in range(count))
 
 
-def _output_maps(tensors: Mapping[str, Tensor]) -> OutputMaps | None:
-    if not any(name.startswith(_MAPS) for name in tensors):
+def _made(kind: Callable[..., _Part], tensors: Mapping[str, Tensor], prefix: str, fields: Sequence[str]) -> _Part | None:
+    """Return what is made of the tensors with a prefix, in the order of `fields`, if there are any."""
+    if not any(name.startswith(f"{prefix}.") for name in tensors):
         return None
-    return OutputMaps(*(tensors[f"{_MAPS}.{name}"] for name in FIELDS))
+    return kind(*(tensors[f"{prefix}.{name}"] for name in fields))
 
 
 def check_output_maps(maps: OutputMaps | None, anatomy: Anatomy) -> None:
@@ -166,6 +178,18 @@ def check_output_maps(maps: OutputMaps | None, anatomy: Anatomy) -> None:
         raise ArtefactError(
             f"These output maps, of width {maps.width} for cuts of {maps.widths.shape[1]} sites, were made for another "
             f"model than this one of family {anatomy.family}. Fit them again by pliant.compensation.fit_output_maps."
+        )
+
+
+def check_norms(norms: SizeNorms | None, anatomy: Anatomy) -> None:
+    """Raise `ArtefactError` unless a model of that anatomy can have these corrections, or there are none."""
+    if norms is None:
+        return
+    count, width = norms.values.shape[1], norms.values.shape[3]
+    if (count, width) != (len(anatomy.norms), anatomy.sites[0].outputs):
+        raise ArtefactError(
+            f"These size norms, for {count} norms of width {width}, were made for another model than this one of "
+            f"family {anatomy.family}. Rank it again."
         )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pliant.anatomy import Anatomy, Site, Successor
+from pliant.anatomy import Anatomy, Norm, Site, Successor
 from pliant.output_maps import OutputMap
 from pliant.replacements import Constant, Mapped, Packed, Passthrough, PicksHeads
 
@@ -102,6 +102,7 @@ def view(
     widths: Sequence[int],
     biases: Sequence[Tensor | None],
     output_map: OutputMap | None = None,
+    norms: Tensor | None = None,
 ) -> nn.Module:
     """Return a model that keeps the first units of every site and shares all storage with `model`.
 
@@ -114,6 +115,7 @@ def view(
         widths: Units to keep at each site.
         biases: For each site, the consumer's bias with the rest bias added `[outputs]`; not looked at for whole sites.
         output_map: What its token outputs go through.
+        norms: γ and β by which each norm's output y becomes y + γ ⊙ y + β, `[norms, 2, width]`.
     """
     tree = _ShallowTree(model)
     for site, width, bias in zip(anatomy.sites, widths, biases, strict=True):
@@ -129,6 +131,8 @@ def view(
             _narrow_(tree, site, width)
         else:
             _empty_(tree, site)
+    for norm, (gain, shift) in zip(anatomy.norms, () if norms is None else norms, strict=norms is not None):
+        tree.correct_(norm, gain, shift)
     if output_map is not None:
         assert anatomy.output is not None
         norm = anatomy.output.module
@@ -238,6 +242,17 @@ class _ShallowTree:
         whole = self.parameter(name)
         narrow = nn.Parameter(whole.detach().narrow(axis, 0, length), whole.requires_grad)
         self.module(module)._parameters[key] = narrow
+
+    def correct_(self, norm: Norm, gain: Tensor, shift: Tensor) -> None:
+        """Give a norm a weight and a bias by which its output y becomes y + `gain` ⊙ y + `shift`."""
+        parameters = self.module(norm.module)._parameters
+        weight, bias = parameters["weight"], parameters.get("bias")
+        assert weight is not None
+        changed = (weight.detach().float() + norm.offset) * (1 + gain) - norm.offset
+        parameters["weight"] = nn.Parameter(changed.to(weight.dtype), weight.requires_grad)
+        if bias is not None:
+            moved = bias.detach().float() * (1 + gain) + shift
+            parameters["bias"] = nn.Parameter(moved.to(bias.dtype), bias.requires_grad)
 
     def set_bias_(self, path: str, bias: Tensor) -> None:
         """Give a linear layer a bias in the place of the one that it has or lacks."""

@@ -28,6 +28,7 @@ from pliant.families import (
 )
 from pliant.families.fitting import layout_of
 from pliant.families.layout import Family, class_name, layer_sites
+from pliant.families.norms import norms_of
 
 FAMILIES: tuple[Family, ...] = (
     bert.FAMILY,
@@ -98,7 +99,8 @@ def describe(model: nn.Module) -> Anatomy:
         objective=family.objective,
         fixed_macs_per_pair=around.fixed_macs_per_pair,
         layers=paths,
-        output=_output(model, paths[-1], family.output),
+        output=(output := _output(model, paths[-1], family.output)),
+        norms=norms_of(model, paths, sites[0].outputs, output),
     )
 
 
