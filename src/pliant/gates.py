@@ -62,7 +62,7 @@ class Gates:
         self.masks: Tensor | None = None
         """One mask for each unit, float `[units]`, 1 for kept and 0 for removed."""
         self.norms: Tensor | None = None
-        """γ and β of each norm, float `[norms, 2, width]`; None leaves the norms as they are."""
+        """g and b of each norm, float `[norms, 2, width]`; None leaves the norms as they are."""
 
     def dim(self, index: int, inputs: Tensor) -> Tensor | None:
         """Return m·x + (1 − m)·r for the inputs `[..., units × width]` of one site's consumer.
@@ -78,7 +78,7 @@ class Gates:
         return torch.addcmul(resting, mask, inputs).to(inputs.dtype)
 
     def correct(self, index: int, outputs: Tensor) -> Tensor | None:
-        """Return y + γ ⊙ y + β for the outputs `[..., width]` of one norm; one without a bias has no β."""
+        """Return y + g ⊙ y + b for the outputs `[..., width]` of one norm; one without a bias has no b."""
         if self.norms is None:
             return None
         gain, shift = self.norms[index]

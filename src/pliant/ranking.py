@@ -162,7 +162,9 @@ def _numbered(tensors: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
     return tuple(tensors[f"{name}.{index}"] for index in range(count))
 
 
-def _made(kind: Callable[..., _Part], tensors: Mapping[str, Tensor], prefix: str, fields: Sequence[str]) -> _Part | None:
+def _made(
+    kind: Callable[..., _Part], tensors: Mapping[str, Tensor], prefix: str, fields: Sequence[str]
+) -> _Part | None:
     """Return what is made of the tensors with a prefix, in the order of `fields`, if there are any."""
     if not any(name.startswith(f"{prefix}.") for name in tensors):
         return None

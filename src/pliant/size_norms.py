@@ -38,14 +38,14 @@ def at_sparsity(knots: Tensor, values: Tensor, sparsity: float) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class SizeNorms:
-    """Corrections of a model's norms: at a size, each norm's output y becomes y + γ ⊙ y + β.
+    """Corrections of a model's norms: at a size, each norm's output y becomes y + g ⊙ y + b.
 
     They go into the norms' own gains and biases, so they cost nothing when the model runs, and the full model has
     none.
 
     Args:
         knots: The sparsities that the corrections are given at, rising in (0, 1), float64 `[knots]`.
-        values: γ and β of each of the anatomy's norms at each knot, float32 `[knots, norms, 2, width]`.
+        values: g and b of each of the anatomy's norms at each knot, float32 `[knots, norms, 2, width]`.
     """
 
     knots: Tensor
@@ -65,5 +65,5 @@ class SizeNorms:
             raise InputError("Size norms must be finite; some are NaN or infinite. Rank the model again.")
 
     def at(self, sparsity: float) -> Tensor:
-        """Return γ and β of each norm at a sparsity, float32 `[norms, 2, width]`."""
+        """Return g and b of each norm at a sparsity, float32 `[norms, 2, width]`."""
         return at_sparsity(self.knots, self.values, sparsity)

@@ -115,7 +115,7 @@ def view(
         widths: Units to keep at each site.
         biases: For each site, the consumer's bias with the rest bias added `[outputs]`; not looked at for whole sites.
         output_map: What its token outputs go through.
-        norms: γ and β by which each norm's output y becomes y + γ ⊙ y + β, `[norms, 2, width]`.
+        norms: g and b by which each norm's output y becomes y + g ⊙ y + b, `[norms, 2, width]`.
     """
     tree = _ShallowTree(model)
     for site, width, bias in zip(anatomy.sites, widths, biases, strict=True):

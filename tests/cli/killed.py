@@ -16,7 +16,7 @@ from unittest.mock import patch
 from transformers import AutoModel, AutoTokenizer, BertModel, PreTrainedTokenizerFast
 
 from pliant.cli import main
-from pliant.rankers.soft_mask import Search
+from pliant.rankers.search import Search
 
 
 def arm(where: str, number: int) -> None:

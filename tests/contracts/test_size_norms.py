@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from contracts.elastics import assert_equal_outputs, masks_of, ranked, tensors
+from contracts.elastics import assert_equal_outputs, masks_of, ranked
 from contracts.models import SPECIMENS, by_name
 from contracts.specimen import Specimen
 
@@ -36,7 +36,7 @@ def with_norms(name: str) -> Ranking:
     anatomy = describe(by_name(name).model())
     shape = (2, len(anatomy.norms), 2, anatomy.sites[0].outputs)
     values = 0.3 * torch.randn(shape, generator=torch.Generator().manual_seed(5))
-    # A norm without a bias has no use for a β.
+    # A norm without a bias has no use for a b.
     for index, norm in enumerate(anatomy.norms):
         values[:, index, 1] *= norm.bias
     return replace(ranked(name), norms=SizeNorms(torch.tensor([0.3, 0.7], dtype=torch.float64), values))

@@ -1,3 +1,4 @@
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -6,25 +7,28 @@ import torch
 from safetensors.torch import save_file
 
 from pliant.errors import ArtefactError
-from pliant.rankers.snapshot import Snapshot
+from pliant.rankers.snapshot import Snapshot, Solution
 
 CPU = torch.device("cpu")
+
+
+def solution(seed: float) -> Solution:
+    rest = tuple(torch.full((2,), site + seed) for site in range(11))
+    return Solution(torch.full((5,), seed), rest, torch.full((2, 1, 2, 3), seed))
 
 
 def made(step: int = 3) -> Snapshot:
     generator = torch.Generator().manual_seed(step)
     return Snapshot(
         identity="this search",
-        scores=torch.randn(5, generator=generator),
         measured=tuple(torch.full((2,), float(site)) for site in range(11)),
-        rest=tuple(torch.full((2,), site + 0.5) for site in range(11)),
+        present=solution(0.5),
+        best=solution(-0.25),
         means=tuple(torch.randn(size, generator=generator) for size in (5, 2)[: 2 * step]),
         squares=tuple(torch.rand(size, generator=generator) for size in (5, 2)[: 2 * step]),
-        best=torch.randn(5, generator=generator),
         best_loss=0.1 + 0.2,
         best_step=2,
         losses=torch.rand(step, generator=generator, dtype=torch.float64),
-        best_rest=tuple(torch.full((2,), site - 0.5) for site in range(11)),
     )
 
 
@@ -34,15 +38,13 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "snapshot"
 
 
-def values(snapshot: Snapshot) -> dict[str, Any]:
-    return {
-        name: value.tolist()
-        if isinstance(value, torch.Tensor)
-        else [tensor.tolist() for tensor in value]
-        if isinstance(value, tuple)
-        else value
-        for name, value in vars(snapshot).items()
-    }
+def values(snapshot: Any) -> Any:
+    """Everything in it, as what can be compared."""
+    if isinstance(snapshot, torch.Tensor):
+        return snapshot.tolist()
+    if isinstance(snapshot, tuple):
+        return [values(part) for part in snapshot]
+    return {name: values(part) for name, part in vars(snapshot).items()} if is_dataclass(snapshot) else snapshot
 
 
 def test_every_bit_comes_back(saved: Path) -> None:
@@ -50,8 +52,6 @@ def test_every_bit_comes_back(saved: Path) -> None:
 
 
 def test_before_the_first_judgement(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     early = replace(made(0), best_loss=float("inf"))
     early.save(tmp_path / "snapshot")
     assert values(Snapshot.load(tmp_path / "snapshot", "this search", CPU)) == values(early)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -21,9 +21,10 @@ from pliant.demo import calibration_images
 from pliant.errors import InputError
 from pliant.files import refuse_existing
 from pliant.objectives import OBJECTIVES
-from pliant.rankers.rank import ALLOWED, PRESETS, evaluations_of
+from pliant.rankers.rank import ALLOWED, PRESETS, Compensation, evaluations_of
 from pliant.rankers.rank import rank as rank_model
-from pliant.rankers.soft_mask import SoftMask, Watch
+from pliant.rankers.search import Watch
+from pliant.rankers.soft_mask import SoftMask
 from pliant.ranking import Ranking, Rest
 
 _SEARCH = "search.safetensors"
@@ -38,6 +39,7 @@ def rank(
     objective: Annotated[str | None, typer.Option(help="What to keep: pooled, tokens or pooled+tokens.")] = None,
     ranker: Annotated[str, typer.Option(help=ALLOWED)] = "soft-mask",
     rest: Annotated[str, typer.Option(help="What stands in for removed units: mean or zero.")] = "mean",
+    compensation: Annotated[str | None, typer.Option(help="For removed units: measured, or learned.")] = None,
     output_maps: Sizes = None,
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "default",
     steps: Annotated[int | None, typer.Option(help="Steps of the search, in place of the preset's.")] = None,
@@ -67,9 +69,8 @@ def rank(
             source.batches(checkpoint),
             ranker=ranker,
             pooling=_pooling(checkpoint, pooling, source, wanted),
-            rest=_rest(rest),
             seed=seed,
-            objective=_objective(objective),
+            **_wishes(rest, compensation, objective),
             preset=preset,
             steps=steps,
             settings=_settings(preset, checkpointing),
@@ -171,19 +172,14 @@ def _claim(unfinished: Path, resume: bool) -> None:
         )
 
 
-def _rest(name: str) -> Rest:
-    if name == "mean":
-        return "mean"
-    if name == "zero":
-        return "zero"
-    raise InputError(f"Unknown --rest {name!r}. Allowed: mean, zero.")
-
-
-def _objective(name: str | None) -> str | None:
-    """Refuse here what only the library can take: a loss with labels, or a function."""
-    if name not in (None, *OBJECTIVES):
-        raise InputError(f"Unknown --objective {name!r}. Allowed: {', '.join(OBJECTIVES)}.")
-    return name
+def _wishes(rest: str, compensation: str | None, objective: str | None) -> dict[str, Any]:
+    """Refuse what the library doesn't know, and here what only it can take: a loss with labels, or a function."""
+    wishes = {"rest": rest, "compensation": compensation, "objective": objective}
+    allowed = {"rest": get_args(Rest), "compensation": get_args(Compensation), "objective": OBJECTIVES}
+    for name, value in wishes.items():
+        if value is not None and value not in allowed[name]:
+            raise InputError(f"Unknown --{name} {value!r}. Allowed: {', '.join(allowed[name])}.")
+    return wishes
 
 
 def _watch(report: Report, steps: int) -> Watch:

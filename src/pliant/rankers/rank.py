@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +19,9 @@ from pliant.gates import frozen
 from pliant.objectives import Objective, objective_of
 from pliant.rankers import fisher, flap, kwon, lamp, magnitude, obs, random, snapvit, snip, taylor, variance
 from pliant.rankers.calibration import Calibration, Stream, observed, rest_values, unit_costs
+from pliant.rankers.search import Found, Search, Watch
 from pliant.rankers.snapshot import Snapshot
-from pliant.rankers.soft_mask import Found, Search, SoftMask, Watch
+from pliant.rankers.soft_mask import SoftMask
 from pliant.ranking import Ranking, Rest, fingerprint, sampled
 
 Scorer = Callable[[Calibration], Tensor]
@@ -40,6 +41,9 @@ SCORERS: dict[str, Scorer] = {
 }
 """The criteria in closed form, and `snapvit`, which also searches a factor for each block."""
 
+Compensation = Literal["measured", "learned"]
+"""What makes up for removed units; see `rank`."""
+
 RANKERS = ("soft-mask", *SCORERS)
 """The names that `ranker` may have; `snapvit` also with its number of evaluations, as in `snapvit:500`."""
 
@@ -57,6 +61,7 @@ def rank(
     ranker: str = "soft-mask",
     pooling: str | None = None,
     rest: Rest = "mean",
+    compensation: Compensation | None = None,
     seed: int = 0,
     objective: str | Objective | Callable[[Any, Batch], Tensor] | None = None,
     preset: str = "default",
@@ -78,6 +83,9 @@ def rank(
         pooling: How token outputs become the embedding that is to be kept: `cls`, `mean`, `last`, `pooler`, or
             `tokens` for every token's output; by default the family's.
         rest: What stands in for removed units: their `mean` activation, or `zero`.
+        compensation: What makes up for removed units: rest values as they were `measured`, or `learned` ones, and with
+            them gains and biases of the norms at each size, by the search's steps on the same inputs. By default
+            `learned` with `soft-mask`, at no further cost, and `measured` with a baseline and where the rest is zero.
         seed: One seed gives one ranking on one machine.
         objective: `pooled` (keep the embedding), `tokens`, `pooled+tokens` (both), `task` (the model's own loss, with
             labels in the batches), or a function of the model's outputs and the batch that returns a scalar loss; by
@@ -104,38 +112,36 @@ def rank(
     """
     seed = _whole(seed, "seed")
     chosen = _settings(ranker, preset, None if steps is None else _whole(steps, "steps"), settings)
+    compensation = _compensation(compensation, ranker, rest)
+    chosen = chosen if compensation == "learned" else replace(chosen, rest_rate=0.0, norm_rate=0.0)
+    searches = ranker == "soft-mask" or compensation == "learned"
     anatomy = describe(model)
     pooling = anatomy.pooling if pooling is None else pooling
     goal = objective_of(objective or anatomy.objective, pooling)
     stream = Stream(batches)
     device = device_of(model)
     about: dict[str, Any] = {"ranker": ranker, "objective": goal.name, "rest": rest, "seed": seed}
-    about |= {"pooling": pooling, "dtype": precision_of(model)}
-    if ranker == "soft-mask":
+    about |= {"pooling": pooling, "dtype": precision_of(model), "compensation": compensation}
+    if searches:
         # What doesn't change the ranking is no part of it, and may be another when a search goes on.
         about["settings"] = {name: value for name, value in asdict(chosen).items() if name != "checkpointing"}
     mark = fingerprint(model, anatomy)
     # A caller may have switched gradients off for what runs afterwards.
     with torch.inference_mode(False), torch.enable_grad(), frozen(model):
-        saved = None
         identity = json.dumps({**about, "model": mark, "data": _digest(stream.held_out)}, sort_keys=True)
-        if checkpoint is not None and resume and Path(checkpoint).exists():
-            saved = Snapshot.load(Path(checkpoint), identity, device)
-        values = saved.measured if saved else rest_values(model, anatomy, observed(stream, device), rest)
-        if not all(torch.isfinite(value).all() for value in values):
-            raise InputError(
-                "The model's activations are not finite on the calibration inputs. Check its weights, or use float32."
-            )
+        saved = _saved(checkpoint, identity, device) if resume else None
+        values = saved.measured if saved else _finite(rest_values(model, anatomy, observed(stream, device), rest))
         costs = unit_costs(anatomy, device)
         calibration = Calibration(model, anatomy, stream, goal, values, costs, seed, chosen.checkpointing, watch)
-        if ranker == "soft-mask":
-            found = _search(calibration, chosen, identity, saved, checkpoint, watch)
-            scores, values, about = found.scores, found.rest, about | _story(found)
-        else:
-            scores = _scorer(ranker)(calibration)
+        scores, norms = None if ranker == "soft-mask" else _fixed(ranker, calibration, saved), None
+        if searches:
+            search = Search(calibration, chosen, identity, saved, scores)
+            found = search.run(None if checkpoint is None else Path(checkpoint), watch)
+            scores, values, norms, about = found.scores, found.rest, found.norms, about | _story(found)
+        assert scores is not None
     about |= {"torch": torch.__version__, "family": anatomy.family}
     on_cpu = tuple(value.cpu() for value in values)
-    return Ranking(_scaled(scores), on_cpu, rest, mark, about, sampled(model, anatomy))
+    return Ranking(_scaled(scores), on_cpu, rest, mark, about, sampled(model, anatomy), norms=norms)
 
 
 def _whole(value: int, name: str) -> int:
@@ -182,16 +188,36 @@ def _settings(ranker: str, preset: str, steps: int | None, settings: SoftMask | 
     return chosen if steps is None else replace(chosen, steps=steps)
 
 
-def _search(
-    calibration: Calibration,
-    settings: SoftMask,
-    identity: str,
-    saved: Snapshot | None,
-    checkpoint: str | Path | None,
-    watch: Watch | None,
-) -> Found:
-    search = Search(calibration, settings, identity, saved)
-    return search.run(None if checkpoint is None else Path(checkpoint), watch)
+def _compensation(asked: Compensation | None, ranker: str, rest: Rest) -> Compensation:
+    """Return what was asked for, or what is usual.
+
+    Raises:
+        InputError: It is unknown, or there is nothing to learn.
+    """
+    if asked not in (None, *get_args(Compensation)):
+        raise InputError(f"Unknown compensation {asked!r}. Allowed: {', '.join(get_args(Compensation))}.")
+    if asked == "learned" and rest == "zero":
+        raise InputError("With rest='zero' nothing makes up for removed units. Use rest='mean' to learn compensation.")
+    return asked or ("learned" if ranker == "soft-mask" and rest != "zero" else "measured")
+
+
+def _saved(checkpoint: str | Path | None, identity: str, device: torch.device) -> Snapshot | None:
+    if checkpoint is None or not Path(checkpoint).exists():
+        return None
+    return Snapshot.load(Path(checkpoint), identity, device)
+
+
+def _finite(values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    if not all(torch.isfinite(value).all() for value in values):
+        raise InputError(
+            "The model's activations are not finite on the calibration inputs. Check its weights, or use float32."
+        )
+    return values
+
+
+def _fixed(ranker: str, calibration: Calibration, saved: Snapshot | None) -> Tensor:
+    """Return a baseline's scores, from a snapshot where there is one."""
+    return saved.present.scores if saved else _scaled(_scorer(ranker)(calibration)).to(calibration.device)
 
 
 def _story(found: Found) -> dict[str, Any]:

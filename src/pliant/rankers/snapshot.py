@@ -1,6 +1,7 @@
 """The state of an unfinished search on disk, so that an interrupted one goes on as if nothing had happened."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +14,40 @@ from pliant.errors import ArtefactError
 from pliant.files import replacing
 from pliant.ranking import checksum
 
-_FIXED = ("scores", "best", "losses")
-_FOR_EACH_SITE = ("measured", "rest", "best_rest")
-_FOR_EACH_PARAMETER = ("means", "squares")
+_LISTS = ("measured", "means", "squares")
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a search looks for.
+
+    Args:
+        scores: The scores `[units]`.
+        rest: The rest values of each site `[units × width]`.
+        norms: g and b of each norm at each knot, b in units of the norm's gains, `[knots, norms, 2, width]`.
+    """
+
+    scores: Tensor
+    rest: tuple[Tensor, ...]
+    norms: Tensor
+
+    def copy(self) -> "Solution":
+        """Return the same values, apart from these and without a history."""
+        return Solution(
+            self.scores.detach().clone(),
+            tuple(rest.detach().clone() for rest in self.rest),
+            self.norms.detach().clone(),
+        )
+
+    def named(self, name: str) -> dict[str, Tensor]:
+        """Return its tensors under names that begin with `name`."""
+        rest = {f"{name}.rest.{index}": tensor for index, tensor in enumerate(self.rest)}
+        return {f"{name}.scores": self.scores, f"{name}.norms": self.norms, **rest}
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor], name: str) -> "Solution":
+        """Return what `named` named."""
+        return cls(tensors[f"{name}.scores"], _numbered(tensors, f"{name}.rest"), tensors[f"{name}.norms"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,26 +56,22 @@ class Snapshot:
 
     Args:
         identity: What the search was asked to do; another search must not go on from here.
-        scores: The scores `[units]`.
         measured: The rest values of each site that the search started from.
-        rest: The present ones.
-        means: Adam's mean of gradients, for the scores and then for each site's rest values; empty at the start.
+        present: Where it is.
+        best: What had the best held-out loss so far.
+        means: Adam's mean of gradients, for each parameter that is learned; empty at the start.
         squares: Adam's mean of squared gradients, likewise.
-        best: The scores with the best held-out loss so far `[units]`.
-        best_rest: The rest values that go with them.
         best_loss: That loss; infinite before the first judgement.
         best_step: The step it was found at.
         losses: Loss of each step so far `[step]`.
     """
 
     identity: str
-    scores: Tensor
     measured: tuple[Tensor, ...]
-    rest: tuple[Tensor, ...]
+    present: Solution
+    best: Solution
     means: tuple[Tensor, ...]
     squares: tuple[Tensor, ...]
-    best: Tensor
-    best_rest: tuple[Tensor, ...]
     best_loss: float
     best_step: int
     losses: Tensor
@@ -59,8 +87,8 @@ class Snapshot:
         Raises:
             InputError: The file can't be written.
         """
-        tensors: dict[str, Tensor] = {name: getattr(self, name) for name in _FIXED}
-        for name in (*_FOR_EACH_SITE, *_FOR_EACH_PARAMETER):
+        tensors = {"losses": self.losses, **self.present.named("present"), **self.best.named("best")}
+        for name in _LISTS:
             tensors |= {f"{name}.{index}": tensor for index, tensor in enumerate(getattr(self, name))}
         # Until something better is found, the best values are those at the start: safetensors wants them apart.
         tensors = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
@@ -91,20 +119,20 @@ class Snapshot:
                 f"{path} belongs to another search (another model, other data or other options). "
                 "Resume with what it was started with, or remove it and rank from the start."
             )
-
-        def numbered(name: str) -> tuple[Tensor, ...]:
-            return tuple(tensors[key] for key in (f"{name}.{index}" for index in range(len(tensors))) if key in tensors)
-
         return cls(
             identity=identity,
-            scores=tensors["scores"],
-            measured=numbered("measured"),
-            rest=numbered("rest"),
-            means=numbered("means"),
-            squares=numbered("squares"),
-            best=tensors["best"],
-            best_rest=numbered("best_rest"),
+            measured=_numbered(tensors, "measured"),
+            present=Solution.of(tensors, "present"),
+            best=Solution.of(tensors, "best"),
+            means=_numbered(tensors, "means"),
+            squares=_numbered(tensors, "squares"),
             best_loss=about["best_loss"],
             best_step=about["best_step"],
             losses=tensors["losses"],
         )
+
+
+def _numbered(tensors: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
+    """Return `name.0`, `name.1` and so on, as many as there are."""
+    names = (f"{name}.{index}" for index in range(len(tensors)))
+    return tuple(tensors[key] for key in names if key in tensors)
