@@ -1,7 +1,6 @@
 """How output maps are fitted: ridge regression from a cut's pooled outputs to the full model's, without labels."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -146,13 +145,14 @@ def _fitted(
     stream = iter(batches)
     held_out, others = hold_out(stream)
     judges, sums = ([_Sums(width, device) for _ in cuts] for _ in range(2))
-    with torch.no_grad(), _pooled_outputs(elastic, pooling) as pooled:
+    module = elastic.anatomy.output.module
+    with torch.no_grad():
 
         def look(batch: Batch, totals: list[_Sums]) -> None:
             placed = to_device(batch, device)
-            target = pooled(elastic.model, placed)
+            target = _pooled(elastic.model, module, placed, pooling)
             for cut, total in zip(cuts, totals, strict=True):
-                total.add_(pooled(elastic.view(cut), placed), target)
+                total.add_(_pooled(elastic.view(cut), module, placed, pooling), target)
 
         for batch in held_out:
             look(batch, judges)
@@ -169,36 +169,27 @@ def _fitted(
     return {cut: solution for cut, solution, judge in found if judge.gain(solution) > 0}
 
 
-@contextmanager
-def _pooled_outputs(elastic: Elastic, pooling: str) -> Iterator[Callable[[nn.Module, Batch], Tensor]]:
-    """Yield what runs a model on a batch and returns its pooled token outputs, float64 `[batch, width]`.
+def _pooled(model: nn.Module, module: str, batch: Batch, pooling: str) -> Tensor:
+    """Run a model on a batch and return its pooled token outputs, float64 `[batch, width]`.
 
-    They are taken where a map will follow, whatever the model makes of them afterwards.
+    They are taken behind the module that a map will follow, whatever the model makes of them afterwards.
     """
-    assert elastic.anatomy.output is not None
     seen: list[Tensor] = []
-    # Views share it with the full model.
-    norm = elastic.model.get_submodule(elastic.anatomy.output.module)
 
     def note(_module: nn.Module, _inputs: Any, tokens: Tensor) -> None:
         seen.append(tokens)
 
-    handle = norm.register_forward_hook(note)
-
-    def pooled(model: nn.Module, batch: Batch) -> Tensor:
-        seen.clear()
-        forward(model, batch)
-        found = pool(seen[-1], batch, pooling).double()
-        if not found.isfinite().all():
-            raise InputError(
-                "The model's outputs are not finite on the calibration inputs. Check its weights, or use float32."
-            )
-        return found
-
+    handle = model.get_submodule(module).register_forward_hook(note)
     try:
-        yield pooled
+        forward(model, batch)
     finally:
         handle.remove()
+    found = pool(seen[-1], batch, pooling).double()
+    if not found.isfinite().all():
+        raise InputError(
+            "The model's outputs are not finite on the calibration inputs. Check its weights, or use float32."
+        )
+    return found
 
 
 class _Sums:
