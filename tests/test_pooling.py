@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from pliant.errors import InputError
-from pliant.pooling import POOLINGS, check_pooling, pool, token_outputs
+from pliant.pooling import (
+    POOLINGS,
+    check_pooling,
+    distillation_of,
+    distilled_poolings,
+    kept_outputs,
+    pool,
+    token_outputs,
+)
 
 # [batch 2, tokens 3, width 2]
 TOKENS = torch.tensor([[[1.0, 10], [2, 20], [3, 30]], [[4, 40], [5, 50], [6, 60]]])
@@ -101,3 +109,19 @@ def test_a_model_that_pools_by_itself(pooling: str) -> None:
     """As those of timm do, SigLIP's attention pooling included."""
     embedding = torch.rand(2, 5)
     assert pool(embedding, torch.rand(2, 3, 4, 4), pooling) is embedding
+
+
+def test_of_tokens_only_valid_ones_are_kept() -> None:
+    batch = batch_of([[1, 1, 0], [0, 0, 1]])
+    assert kept_outputs(TOKENS, batch, "tokens").tolist() == [[1, 10], [2, 20], [6, 60]]
+    assert kept_outputs(TOKENS, batch, "mean").tolist() == [[1.5, 15], [6, 60]]
+
+
+@pytest.mark.parametrize("poolings", [("tokens",), ("cls",), ("mean", "tokens")])
+def test_a_distillation_is_known_by_its_name(poolings: tuple[str, ...]) -> None:
+    assert distilled_poolings(distillation_of(*poolings)) == poolings
+
+
+@pytest.mark.parametrize("name", [None, "", "loss", "tokens", "my distillation of tokens", 7])
+def test_other_objectives_keep_no_pooling(name: Any) -> None:
+    assert distilled_poolings(name) == ()

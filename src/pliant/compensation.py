@@ -1,4 +1,4 @@
-"""How output maps are fitted: ridge regression from a cut's pooled outputs to the full model's, without labels."""
+"""How output maps are fitted: ridge regression from a cut's outputs to the full model's, without labels."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -13,30 +13,50 @@ from pliant.budget import Alignment, Cut
 from pliant.elastic import Elastic
 from pliant.errors import InputError
 from pliant.output_maps import OutputMaps
-from pliant.pooling import pool
+from pliant.pooling import distilled_poolings, kept_outputs
 from pliant.ranking import Ranking
 
 LADDER = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """The sparsities whose cuts get a map unless others are asked for."""
 
-LINEAR_POOLINGS = ("cls", "mean", "last")
+LINEAR_POOLINGS = ("cls", "mean", "last", "tokens")
 """The poolings that a map can be fitted to: linear in the tokens, so that the map can act on every token."""
 
 RIDGE = 0.3
 """What holds a map back: λ, the penalty on its weights' squares, as a share of Σ ‖x‖² / width."""
+
+_ROWS = 4096
+"""Rows that are held in float64 at a time: a batch of long texts has many tokens."""
 
 Watch = Callable[[int], None]
 """Called after every batch with the number of inputs seen."""
 
 
 def maps_are_usual(ranking: Ranking, anatomy: Anatomy) -> bool:
-    """Say whether a ranking's cuts get output maps by default: if they keep one embedding, pooled from tokens.
+    """Say whether a ranking's cuts get output maps by default: if they keep tokens, or an embedding linear in them.
 
     Not where rest values are zero, as nothing is compensated there.
     """
-    pooling, objective = (ranking.provenance.get(name) for name in ("pooling", "objective"))
-    pooled = pooling in LINEAR_POOLINGS and objective == f"distillation of {pooling}"
-    return anatomy.output is not None and ranking.rest_kind == "mean" and pooled
+    pooling = _pooling_of(ranking, anatomy)
+    kept = pooling in LINEAR_POOLINGS and pooling in distilled_poolings(ranking.provenance.get("objective"))
+    return anatomy.output is not None and ranking.rest_kind == "mean" and kept
+
+
+def pooling_of_maps(objective: object, pooling: str) -> str:
+    """Return what maps are fitted to by default: tokens where the objective keeps them, or else the pooling.
+
+    An embedding beside them is made of them, and gains as well.
+
+    Args:
+        objective: The name of the objective that the units are ranked for.
+        pooling: The pooling of the embedding.
+    """
+    return "tokens" if "tokens" in distilled_poolings(objective) else pooling
+
+
+def _pooling_of(ranking: Ranking, anatomy: Anatomy) -> str:
+    made = ranking.provenance
+    return pooling_of_maps(made.get("objective"), made.get("pooling") or anatomy.pooling)
 
 
 def fit_output_maps(
@@ -50,19 +70,20 @@ def fit_output_maps(
 ) -> None:
     """Fit a linear map to the outputs of some cuts, in place of the maps that the elastic model has.
 
-    Each map brings its cut's embeddings nearer to the full model's and adds width × (width + 1) parameters to it. No
+    Each map brings its cut's outputs nearer to the full model's and adds width × (width + 1) parameters to it. No
     weight changes, and the cuts between stay as they are. Nothing else may use the model meanwhile. Where something
     fails, the maps are those from before.
 
-    With x the pooled output of a cut and t the full model's, both divided by the length of t, a map minimises
-    Σ ‖x + W x + b / ‖t‖ − t‖² + λ ‖W‖². The first quarter of the batches, at most 8, is held out: a map that doesn't
-    lower their error is left out.
+    With x the pooled output of a cut for an input, or its output for one valid token, and t the full model's, both
+    divided by the length of t, a map minimises Σ ‖x + W x + b / ‖t‖ − t‖² + λ ‖W‖². The first quarter of the
+    batches, at most 8, is held out: a map that doesn't lower their error is left out.
 
     Args:
         elastic: The elastic model.
         batches: Calibration inputs, without labels, as for `pliant.rank`.
         sparsities: The sizes that get a map.
-        pooling: `cls`, `mean` or `last`; by default what the ranking was made for.
+        pooling: `cls`, `mean` or `last` for embeddings, or `tokens` for every token's output; by default `tokens` where
+            the ranking's objective keeps them, and else its pooling.
         inputs: At most about so many inputs, each seen once; those held out aren't counted.
         watch: Called after every batch with the number of inputs seen.
 
@@ -85,7 +106,7 @@ def fit_output_maps(
     """
     before = elastic.ranking
     found, story = before.output_maps, before.provenance.get("output_maps")
-    wanted = pooling or before.provenance.get("pooling") or elastic.anatomy.pooling
+    wanted = pooling or _pooling_of(before, elastic.anatomy)
     check_possible(elastic.model, elastic.anatomy, wanted)
     asked = _sizes(sparsities)
     if not isinstance(inputs, int) or inputs < 1:
@@ -150,9 +171,9 @@ def _fitted(
 
         def look(batch: Batch, totals: list[_Sums]) -> None:
             placed = to_device(batch, device)
-            target = _pooled(elastic.model, module, placed, pooling)
+            target = _kept(elastic.model, module, placed, pooling)
             for cut, total in zip(cuts, totals, strict=True):
-                total.add_(_pooled(elastic.view(cut), module, placed, pooling), target)
+                total.add_(_kept(elastic.view(cut), module, placed, pooling), target)
 
         for batch in held_out:
             look(batch, judges)
@@ -169,8 +190,8 @@ def _fitted(
     return {cut: solution for cut, solution, judge in found if judge.gain(solution) > 0}
 
 
-def _pooled(model: nn.Module, module: str, batch: Batch, pooling: str) -> Tensor:
-    """Run a model on a batch and return its pooled token outputs, float64 `[batch, width]`.
+def _kept(model: nn.Module, module: str, batch: Batch, pooling: str) -> Tensor:
+    """Run a model on a batch and return its pooled outputs, or valid tokens, `[rows, width]`.
 
     They are taken behind the module that a map will follow, whatever the model makes of them afterwards.
     """
@@ -184,7 +205,7 @@ def _pooled(model: nn.Module, module: str, batch: Batch, pooling: str) -> Tensor
         forward(model, batch)
     finally:
         handle.remove()
-    found = pool(seen[-1], batch, pooling).double()
+    found = kept_outputs(seen[-1], batch, pooling)
     if not found.isfinite().all():
         raise InputError(
             "The model's outputs are not finite on the calibration inputs. Check its weights, or use float32."
@@ -193,14 +214,18 @@ def _pooled(model: nn.Module, module: str, batch: Batch, pooling: str) -> Tensor
 
 
 class _Sums:
-    """What a ridge regression needs of all inputs: second moments of its features and of the errors to correct."""
+    """What a ridge regression needs of all rows: second moments of its features and of the errors to correct."""
 
     def __init__(self, width: int, device: torch.device) -> None:
         self.features = torch.zeros(width + 1, width + 1, dtype=torch.float64, device=device)
         self.errors = torch.zeros(width + 1, width, dtype=torch.float64, device=device)
 
     def add_(self, slim: Tensor, full: Tensor) -> None:
-        """Count the pooled outputs of a cut and of the full model, float64 `[batch, width]` both."""
+        """Count the outputs of a cut and of the full model, `[rows, width]` both."""
+        for some, targets in zip(slim.split(_ROWS), full.split(_ROWS), strict=True):
+            self._count_(some.double(), targets.double())
+
+    def _count_(self, slim: Tensor, full: Tensor) -> None:
         length = full.norm(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
         features = torch.cat([slim, torch.ones_like(length)], dim=1) / length
         self.features += features.T @ features
@@ -216,5 +241,5 @@ class _Sums:
         return torch.linalg.solve(self.features + penalty.clamp(min=smallest).diag(), self.errors)
 
     def gain(self, solution: Tensor) -> Tensor:
-        """Return by how much a map lowers the squared error on these inputs."""
+        """Return by how much a map lowers the squared error on these rows."""
         return 2 * (solution * self.errors).sum() - (solution * (self.features @ solution)).sum()

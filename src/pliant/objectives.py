@@ -7,9 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from pliant.batches import Batch, size, valid_tokens
+from pliant.batches import Batch, size
 from pliant.errors import InputError
-from pliant.pooling import check_pooling, pool
+from pliant.pooling import check_pooling, distillation_of, kept_outputs
 
 Target = Tensor | tuple[Tensor, ...] | None
 """What a loss compares with."""
@@ -54,7 +54,7 @@ class Distillation:
     @property
     def name(self) -> str:
         """A short name for provenance."""
-        return f"distillation of {self.pooling}"
+        return distillation_of(self.pooling)
 
     def target(self, outputs: Any, batch: Batch) -> Tensor:
         """Return the full model's normalised embeddings `[inputs or valid tokens, width]`."""
@@ -72,10 +72,7 @@ class Distillation:
         return (embeddings * directions).sum()
 
     def _embeddings(self, outputs: Any, batch: Batch) -> Tensor:
-        pooled = pool(outputs, batch, self.pooling)
-        if pooled.dim() == 3:
-            pooled = pooled[valid_tokens(batch, pooled)]
-        return nn.functional.normalize(pooled.float(), dim=-1)
+        return nn.functional.normalize(kept_outputs(outputs, batch, self.pooling).float(), dim=-1)
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class DenseDistillation:
     @property
     def name(self) -> str:
         """A short name for provenance."""
-        return f"distillation of {self.pooling} and tokens"
+        return distillation_of(self.pooling, "tokens")
 
     @property
     def _parts(self) -> tuple[Distillation, Distillation]:

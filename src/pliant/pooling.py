@@ -53,6 +53,9 @@ POOLINGS = (*_TOKEN_POOLINGS, "pooler", "tokens")
 """The names that `pooling` may have; `tokens` keeps every token's output."""
 
 
+_DISTILLATION, _AND = "distillation of ", " and "
+
+
 def check_pooling(pooling: str) -> str:
     """Return `pooling`, or raise `InputError` when it is none of `POOLINGS`."""
     if pooling not in POOLINGS:
@@ -85,6 +88,33 @@ def pool(outputs: Any, batch: Batch, pooling: str) -> Tensor:
     if pooling == "tokens" or tokens.dim() == 2:
         return tokens
     return _TOKEN_POOLINGS[pooling](tokens, valid_tokens(batch, tokens))
+
+
+def kept_outputs(outputs: Any, batch: Batch, pooling: str) -> Tensor:
+    """Return what a pooling keeps, a row each `[rows, width]`: the inputs' embeddings, or for `tokens` valid tokens.
+
+    Args:
+        outputs: What the model returned.
+        batch: The inputs that it was called with.
+        pooling: One of `POOLINGS`.
+
+    Raises:
+        InputError: The pooling is unknown, or the model's result does not offer it.
+    """
+    pooled = pool(outputs, batch, pooling)
+    return pooled[valid_tokens(batch, pooled)] if pooled.dim() == 3 else pooled
+
+
+def distillation_of(*poolings: str) -> str:
+    """Return the name of an objective that keeps what these poolings give, as rankings record it."""
+    return f"{_DISTILLATION}{_AND.join(poolings)}"
+
+
+def distilled_poolings(objective: object) -> tuple[str, ...]:
+    """Return the poolings that an objective of this name keeps; none where it isn't one of `distillation_of`."""
+    if not isinstance(objective, str) or not objective.startswith(_DISTILLATION):
+        return ()
+    return tuple(objective.removeprefix(_DISTILLATION).split(_AND))
 
 
 def _is_embedding(outputs: Any) -> bool:

@@ -49,9 +49,24 @@ def test_sizes_that_were_asked_for(ranked: Callable[..., Path], asked: str, expe
     assert sparsities(ranked("--output-maps", asked)) == expected
 
 
-@pytest.mark.parametrize("options", [("--rest", "zero"), ("--objective", "tokens"), ("--pooling", "tokens")])
+@pytest.mark.parametrize("options", [("--rest", "zero"), ("--pooling", "pooler")])
 def test_where_there_are_none_by_default(ranked: Callable[..., Path], options: tuple[str, str]) -> None:
     assert sparsities(ranked(*options)) is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--objective", "tokens"),
+        ("--objective", "pooled+tokens"),
+        ("--pooling", "tokens"),
+        ("--pooling", "pooler", "--objective", "pooled+tokens", "--output-maps", "0.4,0.5"),
+    ],
+)
+def test_where_tokens_are_kept_they_are_fitted_to(ranked: Callable[..., Path], options: tuple[str, ...]) -> None:
+    ranking = load_elastic(ranked(*options))[1]
+    assert ranking.provenance["output_maps"]["pooling"] == "tokens"
+    assert ranking.output_maps is not None
 
 
 @pytest.mark.parametrize("asked", ["0", "1", "nan", "-0.5", "0.5,1.5", "half", "", ","])
@@ -60,16 +75,11 @@ def test_what_is_no_size(refused: Refused, model: Path, texts: Path, tmp_path: P
     assert "--output-maps" in message and "0.3,0.5" in message
 
 
-def test_a_wish_that_the_objective_rules_out(refused: Refused, model: Path, texts: Path, tmp_path: Path) -> None:
-    options = ("--pooling", "tokens", "--output-maps", "0.5")
-    message = refused("rank", model, "--data", texts, "--out", tmp_path / "e", *QUICK, *options)
-    assert "cls, mean, last" in message
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--pooling", "pooler", "--output-maps", "0.5"), "cls, mean, last"),
+        (("--pooling", "pooler", "--output-maps", "0.5"), "cls, mean, last, tokens"),
+        (("--pooling", "pooler", "--objective", "pooled", "--output-maps", "0.5"), "cls, mean, last, tokens"),
         (("--output-maps", "0.5,0.9999"), "the smallest cut has"),
     ],
 )

@@ -11,13 +11,14 @@ import pytest
 import torch
 from contracts.elastics import assert_equal_outputs, masks_of, ranked, tensors
 from contracts.models import SPECIMENS, by_name
-from contracts.specimen import Specimen, in_bfloat16
+from contracts.specimen import Side, Specimen, in_bfloat16, sentences
 from contracts.test_costs import macs, parameters
 from torch import Tensor, nn
 
 from pliant.artefacts import load_cut, write_cut
 from pliant.budget import Alignment, Budget, Planner
 from pliant.checkpoint import Checkpoint
+from pliant.compensation import fit_output_maps
 from pliant.elastic import Elastic, load
 from pliant.families import describe
 from pliant.gates import gated
@@ -123,6 +124,28 @@ def test_masked_and_mapped_is_view_is_cut(specimen: Specimen) -> None:
         assert_equal_outputs(specimen.call(whole.cut(sparsity=sparsity), batch), expected)
         # Otherwise the equalities above would say nothing.
         assert (next(iter(plain.values())) - next(iter(expected.values()))).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("specimen", [one for one in MAPPED if one.reads_text], ids=lambda specimen: specimen.name)
+def test_maps_of_tokens_know_nothing_of_padding(
+    specimen: Specimen, side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same texts one by one and together, with more padding than they need: the same maps."""
+    # Whether a map helps is no question here.
+    monkeypatch.setattr("pliant.compensation._Sums.gain", lambda sums, solution: 1.0)
+    texts = [sentences((7, 5, 2), seed, first=specimen.padding_word + 1) for seed in range(4)]
+    alone = [specimen.padded([text]) for batch in texts for text in batch]
+    together = [specimen.padded(batch, length=11, side=side) for batch in texts]
+    found = []
+    # A quarter of the batches is held out, the same texts both times.
+    for batches in (alone, together):
+        whole = Elastic(specimen.model(), ranked(specimen.name), alignment=Alignment(neurons=8))
+        fit_output_maps(whole, batches, sparsities=(0.6,), pooling="tokens")
+        found.append(mapped(whole))
+    for name in ("weights", "biases"):
+        torch.testing.assert_close(getattr(found[0], name), getattr(found[1], name), atol=1e-4, rtol=1e-3)
+    assert found[0].weights.abs().max() > 0.05
 
 
 @specimens

@@ -13,17 +13,18 @@ from pliant.budget import Budget, plan
 from pliant.checkpoint import Checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.cli.console import Report, numbers
-from pliant.compensation import LADDER, Watch, check_possible, fit_output_maps, maps_are_usual
+from pliant.compensation import LADDER, Watch, check_possible, fit_output_maps, maps_are_usual, pooling_of_maps
 from pliant.elastic import Elastic
 from pliant.errors import BudgetError, InputError
 from pliant.families import describe
+from pliant.objectives import objective_of
 from pliant.ranking import Ranking
 
 Sizes = Annotated[
     str | None,
     typer.Option(
-        help=f"Sparsities whose cuts get an output map, or none: by default {LADDER[0]} to {LADDER[-1]} where one "
-        "embedding is pooled from tokens."
+        help=f"Sparsities whose cuts get an output map, or none: by default {LADDER[0]} to {LADDER[-1]} where tokens "
+        "are kept, or an embedding pooled from them by cls, mean or last."
     ),
 ]
 
@@ -56,12 +57,13 @@ class MapsWanted:
             raise InputError(f"--output-maps {text!r}: sparsities are above 0 and below 1, such as 0.3,0.5; or none.")
         return cls(sparsities)
 
-    def check(self, checkpoint: Checkpoint, pooling: str | None) -> None:
+    def check(self, checkpoint: Checkpoint, pooling: str | None, objective: str | None) -> None:
         """Refuse before the ranking what couldn't be fitted after it.
 
         Args:
             checkpoint: The model, which stays as it is.
-            pooling: What it is ranked for; None for its family's.
+            pooling: The pooling that it is ranked for; None for its family's.
+            objective: The objective, likewise.
 
         Raises:
             InputError: Maps are asked for that the model can't have.
@@ -70,7 +72,9 @@ class MapsWanted:
         if not self.sparsities:
             return
         anatomy = describe(checkpoint.model)
-        check_possible(checkpoint.model, anatomy, pooling or anatomy.pooling)
+        pooling = pooling or anatomy.pooling
+        kept = objective_of(objective or anatomy.objective, pooling).name
+        check_possible(checkpoint.model, anatomy, pooling_of_maps(kept, pooling))
         # How small a cut can be doesn't depend on the order of units.
         anyhow = Ranking(torch.zeros(anatomy.units), (), "mean", "", {})
         for sparsity in self.sparsities:

@@ -68,7 +68,7 @@ def rank(
             checkpoint.model,
             source.batches(checkpoint),
             ranker=ranker,
-            pooling=_pooling(checkpoint, pooling, source, wanted),
+            pooling=_pooling(checkpoint, pooling, objective, source, wanted),
             seed=seed,
             **_wishes(rest, compensation, objective),
             preset=preset,
@@ -92,10 +92,12 @@ def _opened(model: str, dtype: str, report: Report, silent: bool) -> Checkpoint:
     return checkpoint
 
 
-def _pooling(checkpoint: Checkpoint, asked: str | None, source: CalibrationData, wanted: MapsWanted) -> str | None:
-    """Return the pooling to rank for, once it is sure that the output maps that are wanted can follow it."""
+def _pooling(
+    checkpoint: Checkpoint, asked: str | None, objective: str | None, source: CalibrationData, wanted: MapsWanted
+) -> str | None:
+    """Return the pooling to rank for, once it is sure that the output maps that are wanted can be fitted."""
     pooling = usual_pooling(checkpoint, asked, source.prompts)
-    wanted.check(checkpoint, pooling)
+    wanted.check(checkpoint, pooling, objective)
     return pooling
 
 
