@@ -3,15 +3,18 @@
 Calibration: `demo:text` (Python's help topics and source comments). Evaluation: retrieval of docstrings, and, where
 Debian's wordnet-base is installed, the fidelity of dictionary glosses. No evaluation text is seen in calibration.
 
-Run: python -m benchmarks.text [--seeds 0,1,2] [--rankers 'soft-mask;fisher;...'] [--without-maps 'random;...'], or
-several of them side by side with a --name each, and then python -m benchmarks.text --merge NAME,NAME.
+Every ranker comes with each compensation: what was measured alone (mean rest values), what is learned (rest values and
+norms), and that with output maps.
+
+Run: python -m benchmarks.text [--seeds 0,1,2] [--runs 'soft-mask, learned;fisher, measured;...'], or several of them
+side by side with a --name each, and then python -m benchmarks.text --merge NAME,NAME.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +26,13 @@ from pliant.compensation import fit_output_maps
 from pliant.data import DEMO_TEXTS, TextBatches, sample
 from pliant.demo import docstring_retrieval
 from pliant.evaluation import measure
-from pliant.rankers.rank import PRESETS
 
 SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-FIXED_REST = "soft-mask, fixed rest"
-CHOICES = ("soft-mask", FIXED_REST, "fisher", "taylor", "magnitude", "random")
+RANKERS = ("soft-mask", "fisher", "taylor", "magnitude", "random")
+COMPENSATIONS = ("learned", "measured")
+RUNS = tuple(f"{ranker}, {compensation}" for ranker in RANKERS for compensation in COMPENSATIONS)
 MAPPED = " + output map"
-LABELS = tuple(f"{choice}{suffix}" for choice in CHOICES for suffix in (MAPPED, ""))
+LABELS = tuple(f"{run}{suffix}" for run in RUNS for suffix in (MAPPED, ""))
 WORDNET = Path("/usr/share/wordnet")
 
 
@@ -42,18 +45,14 @@ def glosses(count: int = 500) -> tuple[str, ...]:
     return tuple(sample(found, count, seed=0)) if found else ()
 
 
-def measured(label: str, seed: int, calibration: CalibrationData, maps: bool) -> Iterator[dict[str, Any]]:
-    """Rank and measure, once with rest values alone and, where `maps`, once more with output maps.
-
-    `soft-mask, fixed rest` is the method with the baselines' own rest values, the means.
-    """
-    ranker = label.split(",")[0]
-    settings = replace(PRESETS["default"], rest_rate=0.0) if label == FIXED_REST else PRESETS["default"]
+def measured(label: str, seed: int, calibration: CalibrationData) -> Iterator[dict[str, Any]]:
+    """Rank and measure, and where compensation is learned once more with output maps."""
+    ranker, compensation = label.split(", ")
     checkpoint = open_checkpoint(DEMO_MODEL)
     batches = calibration.batches(checkpoint)
     start = time.perf_counter()
     ranking = pliant.rank(
-        checkpoint.model, batches, ranker=ranker, seed=seed, pooling=checkpoint.pooling, settings=settings
+        checkpoint.model, batches, ranker=ranker, compensation=compensation, seed=seed, pooling=checkpoint.pooling
     )
     seconds = time.perf_counter() - start
     elastic = pliant.Elastic(checkpoint.model, ranking)
@@ -79,7 +78,7 @@ def measured(label: str, seed: int, calibration: CalibrationData, maps: bool) ->
         }
 
     yield run(label, seconds)
-    if maps:
+    if compensation == "learned":
         start = time.perf_counter()
         fit_output_maps(elastic, batches)
         yield run(f"{label}{MAPPED}", seconds + time.perf_counter() - start)
@@ -102,8 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--merge", default="", help="result files to join, with commas")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--rankers", default=";".join(CHOICES))
-    parser.add_argument("--without-maps", default=FIXED_REST, help="rankers that get no output maps")
+    parser.add_argument("--runs", default=";".join(RUNS))
     parser.add_argument("--name", default="text_minilm")
     options = parser.parse_args()
     if options.merge:
@@ -114,9 +112,8 @@ def main() -> None:
     for seed in map(int, options.seeds.split(",")):
         calibration = CalibrationData(DEMO_TEXTS, seed=seed)
         used.append(asdict(calibration))
-        for ranker in options.rankers.split(";"):
-            maps = ranker not in options.without_maps.split(";")
-            for run in measured(ranker, seed, calibration, maps):
+        for label in options.runs.split(";"):
+            for run in measured(label, seed, calibration):
                 runs.append(run)
                 points = [round(point["cosine"], 4) for point in run["curves"][0]["points"]]
                 print(run["ranker"], seed, round(run["rank_seconds"]), points, flush=True)

@@ -127,6 +127,8 @@ def test_images(pliant: Run, vision_model: Path, pictures: Path, tmp_path: Path)
     [
         (("--ranker", "best"), "Unknown ranker 'best'. Allowed: soft-mask, fisher"),
         (("--rest", "max"), "Unknown --rest 'max'. Allowed: mean, zero"),
+        (("--compensation", "none"), "Unknown --compensation 'none'. Allowed: measured, learned"),
+        (("--compensation", "learned", "--rest", "zero"), "With rest='zero' nothing makes up"),
         (("--preset", "slow"), "Unknown preset 'slow'. Allowed: fast, default"),
         (("--pooling", "max"), "Unknown pooling 'max'. Allowed: cls, mean"),
         (("--steps", 0), "steps=0 is too few"),

@@ -45,5 +45,7 @@ def first(ranker: str) -> Ranking:
 def assert_same(one: Ranking, other: Ranking) -> None:
     assert torch.equal(one.scores, other.scores)
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(one.rest, other.rest, strict=True))
+    assert (one.norms is None) == (other.norms is None)
+    assert one.norms is None or other.norms is None or torch.equal(one.norms.values, other.norms.values)
     assert (one.rest_kind, one.fingerprint) == (other.rest_kind, other.fingerprint)
     assert json.dumps(one.provenance, sort_keys=True) == json.dumps(other.provenance, sort_keys=True)

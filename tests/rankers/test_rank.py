@@ -57,6 +57,65 @@ def test_all_rankers_share_rest_values_and_fingerprint() -> None:
         assert all(torch.equal(mine, theirs) for mine, theirs in zip(other.rest, found[0].rest, strict=True))
 
 
+def test_a_baseline_keeps_its_order_and_learns_what_compensates(tmp_path: Path) -> None:
+    specimen, checkpoint = by_name("bert"), tmp_path / "search.safetensors"
+    plain = rank(specimen.model(), specimen.batches(), ranker="fisher", objective=spread)
+    settings = SoftMask(steps=12, judge_every=1, norm_rate=0.001)
+
+    class Stopped(Exception):
+        pass
+
+    def stop(done: int, loss: float) -> None:
+        if done == 7:
+            raise Stopped
+
+    def learned(**others: Any) -> Ranking:
+        return rank(
+            specimen.model(),
+            specimen.batches(),
+            ranker="fisher",
+            objective=spread,
+            compensation="learned",
+            settings=settings,
+            **others,
+        )
+
+    found = learned()
+    assert torch.equal(found.scores, plain.scores)
+    assert found.norms is not None
+    assert plain.norms is None
+    assert (found.provenance["compensation"], plain.provenance["compensation"]) == ("learned", "measured")
+    assert found.provenance["best_step"] > 0
+    with pytest.raises(Stopped):
+        learned(checkpoint=checkpoint, watch=stop)
+    again = learned(checkpoint=checkpoint, resume=True)
+    assert again.norms is not None
+    assert torch.equal(again.norms.values, found.norms.values)
+    assert torch.equal(again.scores, found.scores)
+
+
+def test_the_method_without_its_compensation() -> None:
+    """With measured compensation there are no norms, and rest values are the means that every baseline has."""
+    specimen = by_name("bert")
+    found = rank(specimen.model(), specimen.batches(), compensation="measured", steps=9)
+    means = rank(specimen.model(), specimen.batches(), ranker="random")
+    assert found.norms is None
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(found.rest, means.rest, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("wishes", "named"),
+    [
+        ({"compensation": "maps"}, "Unknown compensation 'maps'. Allowed: measured, learned"),
+        ({"compensation": "learned", "rest": "zero"}, "rest='zero'.*Use rest='mean'"),
+    ],
+)
+def test_compensation_that_cannot_be(wishes: dict[str, Any], named: str) -> None:
+    specimen = by_name("bert")
+    with pytest.raises(InputError, match=named):
+        rank(specimen.model(), specimen.batches(), steps=1, **wishes)
+
+
 def test_bfloat16_ranks_much_as_float32_does() -> None:
     specimen = by_name("bert")
     for ranker in ("fisher", "magnitude"):

@@ -182,7 +182,7 @@ def _calibration(ranking: Ranking, path: str | None) -> CalibrationData:
 
 
 def _rival(directory: Path, ranker: str, ours: Elastic, source: CalibrationData | None) -> Elastic:
-    """Rank a fresh copy of the model by another criterion; data, rest values, seed, alignment and maps are the same."""
+    """Rank a fresh copy of the model by another criterion; data, seed, alignment and compensation are the same."""
     assert source is not None
     ranking = ours.ranking
     checkpoint = open_checkpoint(str(directory))
@@ -194,6 +194,8 @@ def _rival(directory: Path, ranker: str, ours: Elastic, source: CalibrationData 
         pooling=ranking.provenance.get("pooling"),
         objective=ranking.provenance.get("objective_wanted"),
         rest=ranking.rest_kind,
+        compensation=ranking.provenance.get("compensation", "measured"),
+        steps=ranking.provenance.get("settings", {}).get("steps"),
         seed=int(ranking.provenance.get("seed", 0)),
     )
     elastic = Elastic(checkpoint.model, other, alignment=ours.alignment)
