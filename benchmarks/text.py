@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pliant
-from benchmarks.record import RESULTS, save
+from benchmarks.record import MAPPED, RESULTS, save
 from pliant.checkpoint import DEMO_MODEL, open_checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.compensation import fit_output_maps
@@ -28,7 +28,6 @@ from pliant.rankers.rank import PRESETS
 SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 FIXED_REST = "soft-mask, fixed rest"
 CHOICES = ("soft-mask", FIXED_REST, "fisher", "taylor", "magnitude", "random")
-MAPPED = " + output map"
 LABELS = tuple(f"{choice}{suffix}" for choice in CHOICES for suffix in (MAPPED, ""))
 WORDNET = Path("/usr/share/wordnet")
 

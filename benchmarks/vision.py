@@ -4,14 +4,15 @@ Calibration, at 112 pixels: `demo:vision`, the photo and drawing stamps of Debia
 kinds. Evaluation, at 224 pixels, on stamps of six other kinds: cosines of class and of patch outputs, and the overlap
 of the saliency maps that the model's own decoder makes from the patch outputs of the full and of the slim model.
 
-Run: python -m benchmarks.vision [--seeds 0] [--rankers soft-mask,fisher,magnitude].
+Run: python -m benchmarks.vision [--seeds 0] [--rankers soft-mask,fisher,magnitude] [--without-maps magnitude]. Whether
+it runs to its end is seen with --steps 1 --inputs 16 --images 2 --name try, within minutes.
 """
 
 import argparse
 import importlib.util
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ import torch
 from torch import Tensor
 
 import pliant
-from benchmarks.record import save
+from benchmarks.record import MAPPED, save
 from benchmarks.saliency import Saliency, overlap
 from pliant.batches import Batch
 from pliant.checkpoint import DEMO_VISION, open_checkpoint
 from pliant.cli.calibration import CalibrationData
+from pliant.compensation import fit_output_maps
 from pliant.data import DEMO_IMAGES, ImageBatches
 from pliant.demo import Pictures, calibration_images, evaluation_images
 
@@ -83,37 +85,62 @@ def _point(elastic: pliant.Elastic, sparsity: float, values: dict[str, Tensor]) 
     }
 
 
-def one(ranker: str, seed: int, calibration: CalibrationData) -> dict[str, Any]:
+def ranked_and_measured(
+    ranker: str, seed: int, calibration: CalibrationData, pictures: Pictures, steps: int | None, maps: bool
+) -> Iterator[dict[str, Any]]:
+    """Rank and measure, once with rest values alone and, where `maps`, once more with output maps."""
     checkpoint = open_checkpoint(DEMO_VISION)
     batches = calibration.batches(checkpoint)
     start = time.perf_counter()
-    ranking = pliant.rank(checkpoint.model, batches, ranker=ranker, seed=seed)
+    ranking = pliant.rank(checkpoint.model, batches, ranker=ranker, seed=seed, steps=steps)
     seconds = time.perf_counter() - start
     elastic = pliant.Elastic(checkpoint.model, ranking)
-    points = measured(elastic, checkpoint.preprocessor(), evaluation_images(), saliency())
-    story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
-    return {"ranker": ranker, "seed": seed, "rank_seconds": seconds, "ranking": story, "points": points}
+
+    def run(name: str, seconds: float) -> dict[str, Any]:
+        points = measured(elastic, checkpoint.preprocessor(), pictures, saliency())
+        story = {key: value for key, value in elastic.ranking.provenance.items() if key != "losses"}
+        return {"ranker": name, "seed": seed, "rank_seconds": seconds, "ranking": story, "points": points}
+
+    yield run(ranker, seconds)
+    if maps:
+        start = time.perf_counter()
+        fit_output_maps(elastic, batches)
+        yield run(f"{ranker}{MAPPED}", seconds + time.perf_counter() - start)
 
 
-def main() -> None:
+def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--rankers", default=",".join(RANKERS))
+    parser.add_argument("--without-maps", default="magnitude", help="rankers that get no output maps")
+    parser.add_argument("--steps", type=int, help="steps of the search, in place of the preset's")
+    parser.add_argument("--inputs", type=int, default=CalibrationData.inputs, help="at most so many to calibrate with")
+    parser.add_argument("--images", type=int, help="at most so many to judge by")
     parser.add_argument("--name", default="vision_vits14")
-    options = parser.parse_args()
-    pictures = {"calibration": calibration_images(), "evaluation": evaluation_images()}
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = options()
+    rankers = asked.rankers.split(",")
+    judges = evaluation_images()
+    judges = replace(judges, images=judges.images[: asked.images])
+    pictures = {"calibration": calibration_images(), "evaluation": judges}
     images = {use: {"name": found.name, "count": len(found.images)} for use, found in pictures.items()}
+    labels = [f"{ranker}{suffix}" for ranker in rankers for suffix in (MAPPED, "")]
     runs: list[dict[str, Any]] = []
     used: list[dict[str, Any]] = []
-    for seed in map(int, options.seeds.split(",")):
-        calibration = CalibrationData(DEMO_IMAGES, seed=seed, image_size=CALIBRATION_SIDE)
+    for seed in map(int, asked.seeds.split(",")):
+        calibration = CalibrationData(DEMO_IMAGES, inputs=asked.inputs, seed=seed, image_size=CALIBRATION_SIDE)
         used.append(asdict(calibration))
-        for ranker in options.rankers.split(","):
-            runs.append(one(ranker, seed, calibration))
-            half = next(point for point in runs[-1]["points"] if point["sparsity"] == 0.5)
-            print(ranker, seed, round(runs[-1]["rank_seconds"]), half, flush=True)
-            result = {"benchmark": "vision", "images": images, "image_size": SIDE, "calibration": used, "runs": runs}
-            path = save(options.name, result)
+        for ranker in rankers:
+            maps = ranker not in asked.without_maps.split(",")
+            for run in ranked_and_measured(ranker, seed, calibration, judges, asked.steps, maps):
+                half = next(point for point in run["points"] if point["sparsity"] == 0.5)
+                print(run["ranker"], seed, round(run["rank_seconds"]), half, flush=True)
+                runs = sorted([*runs, run], key=lambda run: labels.index(run["ranker"]))
+                result = {"benchmark": "vision", "images": images, "image_size": SIDE, "calibration": used}
+                path = save(asked.name, {**result, "runs": runs})
     print(path)
 
 
