@@ -14,6 +14,9 @@ from pliant.files import replacing
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
+MAPPED = " + output map"
+"""Follows a ranker's name where its cuts have output maps."""
+
 
 def _processor() -> str:
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []

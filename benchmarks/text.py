@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pliant
-from benchmarks.record import RESULTS, save
+from benchmarks.record import MAPPED, RESULTS, save
 from pliant.checkpoint import DEMO_MODEL, open_checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.compensation import fit_output_maps
@@ -31,7 +31,6 @@ SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 RANKERS = ("soft-mask", "fisher", "taylor", "magnitude", "random")
 COMPENSATIONS = ("learned", "measured")
 RUNS = tuple(f"{ranker}, {compensation}" for ranker in RANKERS for compensation in COMPENSATIONS)
-MAPPED = " + output map"
 LABELS = tuple(f"{run}{suffix}" for run in RUNS for suffix in (MAPPED, ""))
 WORDNET = Path("/usr/share/wordnet")
 

@@ -4,14 +4,15 @@ Calibration, at 112 pixels: `demo:vision`, the photo and drawing stamps of Debia
 kinds. Evaluation, at 224 pixels, on stamps of six other kinds: cosines of class and of patch outputs, and the overlap
 of the saliency maps that the model's own decoder makes from the patch outputs of the full and of the slim model.
 
-Run: python -m benchmarks.vision [--seeds 0] [--rankers soft-mask,fisher,magnitude].
+Run: python -m benchmarks.vision [--seeds 0] [--runs 'soft-mask, learned;fisher, measured;...']. Whether it runs to its
+end is seen with --steps 1 --inputs 16 --images 2 --name try, within minutes.
 """
 
 import argparse
 import importlib.util
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,17 @@ import torch
 from torch import Tensor
 
 import pliant
-from benchmarks.record import save
+from benchmarks.record import MAPPED, save
 from benchmarks.saliency import Saliency, overlap
 from pliant.batches import Batch
 from pliant.checkpoint import DEMO_VISION, open_checkpoint
 from pliant.cli.calibration import CalibrationData
+from pliant.compensation import fit_output_maps
 from pliant.data import DEMO_IMAGES, ImageBatches
 from pliant.demo import Pictures, calibration_images, evaluation_images
 
 SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-RANKERS = ("soft-mask", "fisher", "magnitude")
+RUNS = tuple(f"{ranker}, {way}" for ranker in ("soft-mask", "fisher", "magnitude") for way in ("learned", "measured"))
 CALIBRATION_SIDE, SIDE = 112, 224
 
 
@@ -83,37 +85,60 @@ def _point(elastic: pliant.Elastic, sparsity: float, values: dict[str, Tensor]) 
     }
 
 
-def one(ranker: str, seed: int, calibration: CalibrationData) -> dict[str, Any]:
+def ranked_and_measured(
+    label: str, seed: int, calibration: CalibrationData, pictures: Pictures, steps: int | None
+) -> Iterator[dict[str, Any]]:
+    """Rank and measure, and where compensation is learned once more with output maps."""
+    ranker, compensation = label.split(", ")
     checkpoint = open_checkpoint(DEMO_VISION)
     batches = calibration.batches(checkpoint)
     start = time.perf_counter()
-    ranking = pliant.rank(checkpoint.model, batches, ranker=ranker, seed=seed)
+    ranking = pliant.rank(checkpoint.model, batches, ranker=ranker, compensation=compensation, seed=seed, steps=steps)
     seconds = time.perf_counter() - start
     elastic = pliant.Elastic(checkpoint.model, ranking)
-    points = measured(elastic, checkpoint.preprocessor(), evaluation_images(), saliency())
-    story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
-    return {"ranker": ranker, "seed": seed, "rank_seconds": seconds, "ranking": story, "points": points}
+
+    def run(name: str, seconds: float) -> dict[str, Any]:
+        points = measured(elastic, checkpoint.preprocessor(), pictures, saliency())
+        story = {key: value for key, value in elastic.ranking.provenance.items() if key != "losses"}
+        return {"ranker": name, "seed": seed, "rank_seconds": seconds, "ranking": story, "points": points}
+
+    yield run(label, seconds)
+    if compensation == "learned":
+        start = time.perf_counter()
+        fit_output_maps(elastic, batches)
+        yield run(f"{label}{MAPPED}", seconds + time.perf_counter() - start)
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--runs", default=";".join(RUNS))
+    parser.add_argument("--steps", type=int, help="steps of the search, in place of the preset's")
+    parser.add_argument("--inputs", type=int, default=CalibrationData.inputs, help="at most so many to calibrate with")
+    parser.add_argument("--images", type=int, help="at most so many to judge by")
+    parser.add_argument("--name", default="vision_vits14")
+    return parser.parse_args()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", default="0")
-    parser.add_argument("--rankers", default=",".join(RANKERS))
-    parser.add_argument("--name", default="vision_vits14")
-    options = parser.parse_args()
-    pictures = {"calibration": calibration_images(), "evaluation": evaluation_images()}
+    asked = options()
+    judges = evaluation_images()
+    judges = replace(judges, images=judges.images[: asked.images])
+    pictures = {"calibration": calibration_images(), "evaluation": judges}
     images = {use: {"name": found.name, "count": len(found.images)} for use, found in pictures.items()}
+    labels = [f"{label}{suffix}" for label in asked.runs.split(";") for suffix in (MAPPED, "")]
     runs: list[dict[str, Any]] = []
     used: list[dict[str, Any]] = []
-    for seed in map(int, options.seeds.split(",")):
-        calibration = CalibrationData(DEMO_IMAGES, seed=seed, image_size=CALIBRATION_SIDE)
+    for seed in map(int, asked.seeds.split(",")):
+        calibration = CalibrationData(DEMO_IMAGES, inputs=asked.inputs, seed=seed, image_size=CALIBRATION_SIDE)
         used.append(asdict(calibration))
-        for ranker in options.rankers.split(","):
-            runs.append(one(ranker, seed, calibration))
-            half = next(point for point in runs[-1]["points"] if point["sparsity"] == 0.5)
-            print(ranker, seed, round(runs[-1]["rank_seconds"]), half, flush=True)
-            result = {"benchmark": "vision", "images": images, "image_size": SIDE, "calibration": used, "runs": runs}
-            path = save(options.name, result)
+        for label in asked.runs.split(";"):
+            for run in ranked_and_measured(label, seed, calibration, judges, asked.steps):
+                half = next(point for point in run["points"] if point["sparsity"] == 0.5)
+                print(run["ranker"], seed, round(run["rank_seconds"]), half, flush=True)
+                runs = sorted([*runs, run], key=lambda run: labels.index(run["ranker"]))
+                result = {"benchmark": "vision", "images": images, "image_size": SIDE, "calibration": used}
+                path = save(asked.name, {**result, "runs": runs})
     print(path)
 
 

@@ -47,6 +47,8 @@ def test_it_is_ranked_and_measured(pliant: Run, tmp_path: Path) -> None:
     story = json.loads(ranked.out)
     assert story["objective"] == "distillation of cls and tokens"
     assert (story["model"], story["calibration"]["image_size"]) == ("demo:vision", 28)
+    # For tokens as well as for the class output, so to tokens.
+    assert story["output_maps"]["pooling"] == "tokens"
     assert story["images"] == "synthetic: discs, boxes, stripes, checks, clouds"
     assert "license: mit" in (elastic / "README.md").read_text("utf-8")
     measured = pliant("eval", elastic, "--sparsity", "0,0.5", "--against", "magnitude", *small, "--json")
