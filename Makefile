@@ -1,5 +1,5 @@
 PYTHON ?= python3
-EXTRAS ?= demo,dev,eval,timm
+EXTRAS ?= demo,dev,eval,mteb,timm
 # Without an NVIDIA GPU, torch 2.13.0 first: pip finds its CPU build on such machines, where an open range would take
 # a newer CUDA build of several GB. With a GPU, empty: the requirement in pyproject.toml decides.
 TORCH ?= $(shell nvidia-smi -L >/dev/null 2>&1 || echo torch==2.13.0)
