@@ -41,12 +41,13 @@ ALLOWED = {
     "demo": f"prose evaluation.retrieval {GROUND}",
     "tables": "errors files",
     "loaders": GROUND,
+    "intact": f"loaders {GROUND}",
     "data": f"demo loaders tables {GROUND}",
     "datasets": f"data tables evaluation.retrieval {GROUND}",
     "evaluation": RUNTIME,
     "export": RUNTIME,
     "serve": f"data {RUNTIME}",
-    "cli": f"serve evaluation export rankers gates objectives datasets data demo {RUNTIME}",
+    "cli": f"serve evaluation export rankers gates objectives datasets data intact demo {RUNTIME}",
     "pliant": f"rankers {RUNTIME}",
 }
 

@@ -2,10 +2,11 @@ import math
 
 import pytest
 import torch
+from evaluation.tasks.labelled import size
 
 from pliant.errors import InputError
 from pliant.evaluation.metric import Metric
-from pliant.evaluation.reading import Outputs, Reading
+from pliant.evaluation.reading import Reading
 from pliant.evaluation.similarity import linear_cka, similarities
 from pliant.evaluation.tasks.fidelity import Fidelity
 
@@ -16,7 +17,7 @@ def at_angles(degrees: list[float]) -> torch.Tensor:
 
 def scored(full: torch.Tensor, slim: torch.Tensor) -> dict[str, Metric]:
     task = Fidelity(Reading("x", lambda items: [], "mean"))
-    return dict(task.score(lambda reading: Outputs(full), lambda reading: Outputs(slim)))
+    return dict(task.score(size(full), size(slim)))
 
 
 def test_mean_and_fifth_percentile_of_known_angles() -> None:

@@ -9,12 +9,13 @@ import typer
 
 from pliant.artefacts import RANKING, load_elastic
 from pliant.checkpoint import open_checkpoint
-from pliant.cli.calibration import CalibrationData, check_image_size
-from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
+from pliant.cli.asked import Asked, HowRead
+from pliant.cli.calibration import CalibrationData, SkipCorrupt, check_image_size, check_skip_corrupt, skipped_notes
+from pliant.cli.console import Json, Quiet, Report, emit, numbers, progress, show, show_notes
 from pliant.cli.maps import fit_like_
-from pliant.cli.outputs import Outputs
+from pliant.cli.outputs import Outputs, results
 from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
-from pliant.cli.source import Asked, Readers
+from pliant.cli.source import Readers
 from pliant.cli.tasks import TASKS, Measured, measured
 from pliant.conventions import MANIFEST, read_json
 from pliant.elastic import Elastic
@@ -22,6 +23,7 @@ from pliant.errors import InputError
 from pliant.evaluation import Curve, Kept, table
 from pliant.evaluation.cache import Cache, default_folder, opened_cache
 from pliant.evaluation.measure import evaluate as evaluate_sizes
+from pliant.intact import named
 from pliant.rankers.rank import ALLOWED, is_ranker
 from pliant.rankers.rank import rank as rank_model
 from pliant.ranking import Ranking
@@ -40,6 +42,8 @@ def evaluate(
     document_column: Annotated[str | None, typer.Option(help="Column of their documents.")] = None,
     pair_columns: Annotated[str | None, typer.Option(help="Two columns for sts: sentence1,sentence2.")] = None,
     score_column: Annotated[str | None, typer.Option(help="Column of the pairs' scores: score.")] = None,
+    mteb: Annotated[str | None, typer.Option(help="Tasks of MTEB, or module:class; with commas.")] = None,
+    documents_at: Annotated[str | None, typer.Option(help="Sparsity for MTEB's documents: 0, or same.")] = None,
     sparsity: Annotated[str, typer.Option(help="Sizes, with commas.")] = _SPARSITIES,
     against: Annotated[str, typer.Option(help="Other rankers to compare with, with commas.")] = "",
     calibration: Annotated[str | None, typer.Option(help="Data for those rankers; by default what was used.")] = None,
@@ -47,6 +51,7 @@ def evaluate(
     batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = 32,
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = 128,
     image_size: Annotated[int | None, typer.Option(help="Height and width of images, in pixels.")] = None,
+    skip_corrupt: SkipCorrupt = False,
     pooling: Annotated[str | None, typer.Option(help="In place of the ranking's: cls, mean, last or pooler.")] = None,
     prompt: Prompt = None,
     query_prompt: QueryPrompt = None,
@@ -62,71 +67,75 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure what each size keeps, as a table, a plot and a report."""
-    _check_sizes(("inputs", inputs), ("batch-size", batch_size), ("max-tokens", max_tokens), ("image-size", image_size))
-    outputs = Outputs(report, plot_path, kept_path, json_path, csv_path)
+    how = HowRead(batch_size, max_tokens, image_size, pooling, (prompt, query_prompt, document_prompt))
     columns = (column, label_column, train_data, query_column, document_column, pair_columns, score_column)
-    asked = Asked(tasks, tuple(data or ()), *columns, inputs)
+    asked = Asked(tasks, tuple(data or ()), *columns, inputs, mteb, documents_at, skip_corrupt)
+    outputs = Outputs(report, plot_path, kept_path, json_path, csv_path)
     outputs.check(_files(directory, asked.paths))
     sizes, rivals = numbers(sparsity, "--sparsity"), _rivals(against)
-    reading = (batch_size, max_tokens, image_size)
+    place = None if no_cache else cache or default_folder()
     with progress(quiet or as_json) as advance:
         advance("loading", 0)
-        subject = _Subject.open(directory, asked, (prompt, query_prompt, document_prompt), pooling, reading)
-        sources = _calibration(subject.ranking, calibration) if rivals else None
-        with opened_cache(None if no_cache else cache or default_folder(), _contents(directory)) as kept:
-            curves = subject.curves(sizes, rivals, sources, kept, advance)
-            outputs.write(curves, subject.kept(sizes), _provenance(subject.ranking, subject.elastic))
-            kept.finish()
+        subject = _Subject.open(directory, asked, how, rivals, calibration)
+        curves = subject.measured_into(outputs, sizes, place, advance)
+    show_notes(skipped_notes(subject.skipped), quiet or as_json)
     show(table(curves), quiet or as_json)
     if as_json:
-        emit({"curves": [curve.to_json() for curve in curves]})
+        emit(results(curves, subject.skipped))
 
 
 @dataclass(frozen=True)
 class _Subject:
-    """The model that is measured, and what it is measured on."""
+    """The model that is measured, what it is measured on, and whom it is compared with."""
 
     directory: Path
     ranking: Ranking
     elastic: Elastic
     measured: Measured
+    rivals: tuple[str, ...]
+    calibration: CalibrationData | None
 
     @classmethod
     def open(
-        cls,
-        directory: Path,
-        asked: Asked,
-        prompt: tuple[str | None, str | None, str | None],
-        pooling: str | None,
-        reading: tuple[int, int, int | None],
+        cls, directory: Path, asked: Asked, how: HowRead, rivals: tuple[str, ...], calibration: str | None
     ) -> "_Subject":
         """Load the model and its data."""
         checkpoint, ranking = load_elastic(directory)
-        batch_size, max_tokens, image_size = reading
-        check_image_size(image_size, checkpoint)
-        prompts = prompts_of(checkpoint, prompt, ranking)
+        check_image_size(how.image_size, checkpoint)
+        check_skip_corrupt(asked.skip_corrupt, checkpoint)
+        prompts = prompts_of(checkpoint, how.prompts, ranking)
         elastic = Elastic(checkpoint.model, ranking)
-        pooling = usual_pooling(checkpoint, pooling, prompts) or elastic.anatomy.pooling
-        readers = Readers(checkpoint, prompts, pooling, batch_size, max_tokens, image_size)
-        return cls(directory, ranking, elastic, measured(asked, readers, ranking.provenance.get("model")))
+        # A size that there isn't is refused before the long part.
+        elastic.plan(sparsity=asked.documents_sparsity or 0.0)
+        pooling = usual_pooling(checkpoint, how.pooling, prompts) or elastic.anatomy.pooling
+        readers = Readers(checkpoint, prompts, pooling, how.batch_size, how.max_tokens, how.image_size)
+        found = measured(asked, readers, ranking.provenance.get("model"))
+        sources = _calibration(ranking, calibration, asked.skip_corrupt) if rivals else None
+        return cls(directory, ranking, elastic, found, rivals, sources)
 
-    def kept(self, sizes: tuple[float, ...]) -> Kept:
-        """Return what the sizes keep of each layer."""
-        return Kept.of(self.elastic, sizes)
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """The names of images that were left out."""
+        theirs = self.calibration.skipped if self.calibration else ()
+        return tuple(dict.fromkeys((*self.measured.skipped, *theirs)))
 
-    def curves(
-        self,
-        sizes: tuple[float, ...],
-        rivals: tuple[str, ...],
-        sources: CalibrationData | None,
-        cache: Cache,
-        report: Report,
+    def measured_into(
+        self, outputs: Outputs, sizes: tuple[float, ...], place: Path | None, report: Report
     ) -> list[Curve]:
+        """Measure all, and write what is wanted."""
+        with opened_cache(place, _contents(self.directory)) as cache:
+            curves = self.curves(sizes, cache, report)
+            about = _provenance(self.ranking, self.elastic, self.skipped)
+            outputs.write(curves, Kept.of(self.elastic, sizes), about, self.skipped)
+            cache.finish()
+        return curves
+
+    def curves(self, sizes: tuple[float, ...], cache: Cache, report: Report) -> list[Curve]:
         """Measure the model as it is ranked, and as others would rank it."""
         ranker = str(self.ranking.provenance.get("ranker", "ranking"))
         curves = [self._curve(self.elastic, ranker, sizes, cache, report)]
-        for rival in rivals:
-            elastic = _rival(self.directory, rival, self.elastic, sources)
+        for rival in self.rivals:
+            elastic = _rival(self.directory, rival, self.elastic, self.calibration)
             curves.append(self._curve(elastic, rival, sizes, cache, report))
         return curves
 
@@ -158,12 +167,6 @@ def _contents(directory: Path) -> str:
     return json.dumps({name: digest for name, digest in files.items() if name != RANKING}, sort_keys=True)
 
 
-def _check_sizes(*given: tuple[str, int | None]) -> None:
-    for option, value in given:
-        if value is not None:
-            check_positive(value, f"--{option}")
-
-
 def _rivals(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     unknown = [name for name in names if not is_ranker(name)]
@@ -172,12 +175,13 @@ def _rivals(text: str) -> tuple[str, ...]:
     return names
 
 
-def _calibration(ranking: Ranking, path: str | None) -> CalibrationData:
+def _calibration(ranking: Ranking, path: str | None, skip_corrupt: bool) -> CalibrationData:
     """Return the data that the ranking was made from, or the same amount of other data."""
     used = ranking.provenance.get("calibration")
     if used is None and path is None:
         raise InputError("The ranking doesn't say what it was made from. Pass --calibration PATH for --against.")
     source = CalibrationData(**used) if used is not None else CalibrationData(str(path))
+    source = replace(source, skip_corrupt=source.skip_corrupt or skip_corrupt)
     return source if path is None else replace(source, path=path, column=None)
 
 
@@ -203,9 +207,11 @@ def _rival(directory: Path, ranker: str, ours: Elastic, source: CalibrationData 
     return elastic
 
 
-def _provenance(ranking: Ranking, elastic: Elastic) -> dict[str, object]:
-    """Return how the ranking was made, flat and without the long list of losses."""
+def _provenance(ranking: Ranking, elastic: Elastic, skipped: tuple[str, ...]) -> dict[str, object]:
+    """Return how the ranking was made, flat and without the long list of losses, and what it wasn't measured on."""
     about: dict[str, object] = {"units": elastic.anatomy.units, "fingerprint": ranking.fingerprint[:16]}
+    if skipped:
+        about["images that can't be read"] = f"{len(skipped)}: {named(skipped)}"
     for key, value in ranking.provenance.items():
         if isinstance(value, dict):
             about.update({f"{key}: {name}": part for name, part in value.items()})

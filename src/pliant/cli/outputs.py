@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pliant.errors import InputError
 from pliant.evaluation import Curve, Kept, check_plot, kept_plot, plot, write_report
@@ -53,14 +54,22 @@ class Outputs:
         for path in drawn:
             check_plot(path)
 
-    def write(self, curves: Sequence[Curve], kept: Kept, provenance: Mapping[str, object]) -> None:
+    def write(
+        self, curves: Sequence[Curve], kept: Kept, provenance: Mapping[str, object], skipped: Sequence[str] = ()
+    ) -> None:
         """Write all that is wanted.
+
+        Args:
+            curves: What was measured.
+            kept: What the sizes keep of each layer.
+            provenance: How all was made, for the report.
+            skipped: Names of images that were left out.
 
         Raises:
             InputError: A file can't be written.
         """
         if self.json is not None:
-            _write_json(self.json, curves)
+            _write_json(self.json, results(curves, skipped))
         if self.csv is not None:
             _write_csv(self.csv, curves)
         if self.plot is not None:
@@ -71,9 +80,15 @@ class Outputs:
             write_report(self.report, curves, kept, provenance)
 
 
-def _write_json(path: Path, curves: Sequence[Curve]) -> None:
+def results(curves: Sequence[Curve], skipped: Sequence[str]) -> dict[str, Any]:
+    """Return what programs get: the curves and, where some were left out, the names of images."""
+    left_out = {"skipped": list(skipped)} if skipped else {}
+    return {"curves": [curve.to_json() for curve in curves], **left_out}
+
+
+def _write_json(path: Path, found: Mapping[str, Any]) -> None:
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps({"curves": [curve.to_json() for curve in curves]}, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 def _write_csv(path: Path, curves: Sequence[Curve]) -> None:

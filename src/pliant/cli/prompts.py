@@ -15,10 +15,11 @@ Prompt = Annotated[str | None, typer.Option(help="Put before all texts, in place
 QueryPrompt = Annotated[str | None, typer.Option(help="Put before queries, in place of the model's own prompt.")]
 DocumentPrompt = Annotated[str | None, typer.Option(help="Put before documents, likewise.")]
 
+AskedPrompts = tuple[str | None, str | None, str | None]
+"""What the user wants before all texts, before queries and before documents."""
 
-def prompts_of(
-    checkpoint: Checkpoint, asked: tuple[str | None, str | None, str | None], ranking: Ranking | None = None
-) -> Prompts:
+
+def prompts_of(checkpoint: Checkpoint, asked: AskedPrompts, ranking: Ranking | None = None) -> Prompts:
     """Return the prompts that texts get.
 
     Args:

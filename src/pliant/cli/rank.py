@@ -12,10 +12,10 @@ import typer
 
 from pliant.artefacts import write_elastic
 from pliant.checkpoint import DTYPES, Checkpoint, open_checkpoint
-from pliant.cli.calibration import CalibrationData
+from pliant.cli.calibration import CalibrationData, SkipCorrupt, skipped_notes
 from pliant.cli.console import Json, Quiet, Report, emit, progress, show, show_notes
 from pliant.cli.maps import MapsWanted, Sizes
-from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
+from pliant.cli.prompts import AskedPrompts, DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
 from pliant.data import DEMO_IMAGES
 from pliant.demo import calibration_images
 from pliant.errors import InputError
@@ -48,6 +48,7 @@ def rank(
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = CalibrationData.max_tokens,
     noise: Annotated[float, typer.Option(help="Share of random tokens in half of the texts.")] = CalibrationData.noise,
     image_size: Annotated[int | None, typer.Option(help="Height and width of images, in pixels.")] = None,
+    skip_corrupt: SkipCorrupt = False,
     seed: Annotated[int, typer.Option(help="One seed gives one ranking.")] = 0,
     prompt: Prompt = None,
     query_prompt: QueryPrompt = None,
@@ -59,11 +60,10 @@ def rank(
     as_json: Json = False,
 ) -> None:
     """Rank every neuron and head of a model once, and write an elastic directory that runs at any size."""
-    source = CalibrationData(data, column, inputs, batch_size, max_tokens, noise, seed, image_size)
+    source = CalibrationData(data, column, inputs, batch_size, max_tokens, noise, seed, image_size, skip_corrupt)
     wanted = MapsWanted.of(output_maps)
-    with _unfinished(out, resume) as unfinished, progress(quiet or as_json) as report:
-        checkpoint = _opened(model, dtype, report, quiet or as_json)
-        source = source.with_prompts(prompts_of(checkpoint, (prompt, query_prompt, document_prompt)))
+    with _unfinished(out, resume) as unfinished, progress(silent := quiet or as_json) as report:
+        checkpoint, source = _opened(model, dtype, source, (prompt, query_prompt, document_prompt), report, silent)
         ranking = rank_model(
             checkpoint.model,
             source.batches(checkpoint),
@@ -83,13 +83,15 @@ def rank(
     _announce(out, ranking, quiet, as_json)
 
 
-def _opened(model: str, dtype: str, report: Report, silent: bool) -> Checkpoint:
-    """Open a checkpoint and say what should be known of it."""
+def _opened(
+    model: str, dtype: str, source: CalibrationData, prompts: AskedPrompts, report: Report, silent: bool
+) -> tuple[Checkpoint, CalibrationData]:
+    """Open a checkpoint, say what should be known of it, and return it and the data with the prompts for it."""
     report("loading", 0)
     checkpoint = open_checkpoint(model, dtype)
     show_notes(checkpoint.conventions.notes, silent)
     report("first look", 0)
-    return checkpoint
+    return checkpoint, source.with_prompts(prompts_of(checkpoint, prompts))
 
 
 def _pooling(
@@ -103,6 +105,7 @@ def _pooling(
 
 def _announce(out: Path, ranking: Ranking, quiet: bool, as_json: bool) -> None:
     """Say where the elastic model is, or, for programs, how it was made."""
+    show_notes(skipped_notes(ranking.provenance.get("skipped", ())), quiet or as_json)
     show(f"{out} holds the elastic model. Next: pliant eval {out}", quiet or as_json)
     if as_json:
         story = {key: value for key, value in ranking.provenance.items() if key != "losses"}
@@ -196,6 +199,8 @@ def _with_origin(ranking: Ranking, checkpoint: Checkpoint, source: CalibrationDa
     origin: dict[str, object] = {"model": checkpoint.name, "calibration": data}
     if objective is not None:
         origin["objective_wanted"] = objective
+    if source.skipped:
+        origin["skipped"] = list(source.skipped)
     if source.path == DEMO_IMAGES:
         # They depend on what is installed.
         origin["images"] = calibration_images().name

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from pliant.batches import Batch
 from pliant.checkpoint import Checkpoint
+from pliant.cli.asked import Asked
 from pliant.cli.prompts import prompted
 from pliant.conventions import Prompts, read_json
 from pliant.data import DEMO_IMAGES, ImageBatches, TextBatches, images, pairs, sample, texts
@@ -20,53 +21,14 @@ from pliant.errors import InputError
 from pliant.evaluation import RetrievalTask
 from pliant.evaluation.classes import Classes
 from pliant.evaluation.reading import LOGITS, Reading
+from pliant.intact import intact
 
 # An image takes some hundred times as long as a short text.
 _MOST = {"text": 2000, "image": 200}
 
+T = TypeVar("T")
+
 _DEMO_TASK = "docstrings of Python's standard library"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the user wants measured, and on what.
-
-    Args:
-        tasks: Names with commas; None for what the data is for.
-        data: Paths, and `TASK=PATH`.
-        column: The column of texts.
-        label_column: The column of classes.
-        train_data: Examples for kNN and the probe; by default half of the data.
-        query_column: The column of queries.
-        document_column: The column of documents.
-        pair_columns: The two columns of STS, with a comma.
-        score_column: The column of its scores.
-        inputs: At most so many inputs.
-    """
-
-    tasks: str | None
-    data: tuple[str, ...]
-    column: str | None = None
-    label_column: str | None = None
-    train_data: str | None = None
-    query_column: str | None = None
-    document_column: str | None = None
-    pair_columns: str | None = None
-    score_column: str | None = None
-    inputs: int | None = None
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """All places that data comes from, as they are written: with and without the name of a task."""
-        special = tuple(value.partition("=")[2] for value in self.data if "=" in value)
-        return (*self.data, *special, *([self.train_data] if self.train_data else []))
-
-    @property
-    def columns(self) -> tuple[str, str] | None:
-        """The columns of queries and documents, where both are given."""
-        if self.query_column is None or self.document_column is None:
-            return None
-        return self.query_column, self.document_column
 
 
 @dataclass(frozen=True)
@@ -112,6 +74,8 @@ class Source:
         self.inputs = readers.checkpoint.inputs
         self.count = asked.inputs or _MOST[self.inputs]
         self.name = _DEMO_TASK if path is None else path
+        self.skipped: list[str] = []
+        """The names of images that were left out."""
 
     @property
     def given(self) -> str:
@@ -146,21 +110,27 @@ class Source:
 
     @cached_property
     def _labelled(self) -> tuple[list[Any], Classes]:
-        tested = sample(self._labels(self.given), self.count, seed=0)
+        tested = self._labels(self.given)
         if not tested:
             raise InputError(f"{self.given} has no input with a class. Give some.")
         if self.asked.train_data is None:
             return [item for item, _ in tested], Classes.halved(tuple(label for _, label in tested))
-        examples = sample(self._labels(self.asked.train_data), self.count, seed=0)
+        examples = self._labels(self.asked.train_data)
         whole = tested + examples
         classes = Classes(tuple(label for _, label in whole), frozenset(range(len(tested), len(whole))))
         return [item for item, _ in whole], classes
 
-    def _labels(self, path: str) -> Iterable[tuple[Any, str]]:
+    def _labels(self, path: str) -> list[tuple[Any, str]]:
         if self.inputs == "image":
-            return labelled_images(path)
-        found = labelled_texts(path, self.asked.column, self.asked.label_column or "label")
-        return ((self.readers.prompts.query + text, label) for text, label in found)
+            return self._intact(sample(labelled_images(path), self.count, seed=0), lambda item: item[0])
+        found = sample(labelled_texts(path, self.asked.column, self.asked.label_column or "label"), self.count, seed=0)
+        return [(self.readers.prompts.query + text, label) for text, label in found]
+
+    def _intact(self, items: list[T], image_of: Callable[[T], Any]) -> list[T]:
+        """Return the items whose images can be read; the others are refused, or noted and left out."""
+        good, skipped = intact(items, self.asked.skip_corrupt, image_of)
+        self.skipped += skipped
+        return good
 
     @cached_property
     def classes(self) -> tuple[Classes, Reading]:
@@ -209,7 +179,7 @@ class Source:
             self.name = found.name
             return tuple(sample(found.images, self.count, seed=0))
         if self.inputs == "image":
-            return tuple(sample(images(self.path), self.count, seed=0))
+            return tuple(self._intact(sample(images(self.path), self.count, seed=0), lambda image: image))
         if is_collection(self.path):
             return tuple(self.search[1].items)
         return prompted(

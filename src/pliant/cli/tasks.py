@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pliant.checkpoint import DEMO_MODEL, DEMO_VISION
-from pliant.cli.source import Asked, Readers, Source
+from pliant.cli.asked import Asked
+from pliant.cli.source import Readers, Source
 from pliant.data import DEMO_IMAGES
 from pliant.datasets.beir import is_collection
 from pliant.errors import InputError
@@ -14,6 +15,7 @@ from pliant.evaluation.tasks.fidelity import Fidelity
 from pliant.evaluation.tasks.function import Function, load_function
 from pliant.evaluation.tasks.head import Head
 from pliant.evaluation.tasks.knn import Knn
+from pliant.evaluation.tasks.mteb import Mteb, load_task
 from pliant.evaluation.tasks.probe import Probe
 from pliant.evaluation.tasks.retrieval import Retrieval
 from pliant.evaluation.tasks.sts import Sts
@@ -22,10 +24,11 @@ from pliant.evaluation.tasks.task import Task
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured: its name, and the tasks."""
+    """What is measured: its name, the tasks, and the names of images that were left out."""
 
     name: str
     tasks: tuple[Task, ...]
+    skipped: tuple[str, ...] = ()
 
 
 TASKS: dict[str, Callable[[Source], Task]] = {
@@ -60,7 +63,8 @@ def measured(asked: Asked, readers: Readers, model: object) -> Measured:
     demo_texts = general is None and model == DEMO_MODEL
     if general is None and model == DEMO_VISION:
         general = DEMO_IMAGES
-    names = _names(asked, readers.checkpoint.inputs, special, general, demo_texts)
+    benchmarks = _benchmarks(asked, readers)
+    names = [] if asked.only_mteb else _names(asked, readers.checkpoint.inputs, special, general, demo_texts)
     anything = general or next(iter(special.values()), None)
     paths = {name: special.get(name, anything if name in _ANYTHING else general) for name in names if name in TASKS}
     if None in paths.values() and not demo_texts:
@@ -73,8 +77,18 @@ def measured(asked: Asked, readers: Readers, model: object) -> Measured:
             found[name] = Function(name.rpartition(":")[2], load_function(name), readers.reading)
         else:
             found[name] = TASKS[name](sources[paths[name]])
-    title = ", ".join(dict.fromkeys(source.name for source in sources.values())) or ", ".join(names)
-    return Measured(title, tuple(found[name] for name in names))
+    titles = [*dict.fromkeys(source.name for source in sources.values())] or names
+    titles = [*titles, *(f"MTEB's {task.name}" for task in benchmarks)]
+    skipped = tuple(dict.fromkeys(image for source in sources.values() for image in source.skipped))
+    return Measured(", ".join(titles), (*(found[name] for name in names), *benchmarks), skipped)
+
+
+def _benchmarks(asked: Asked, readers: Readers) -> list[Mteb]:
+    """Return the tasks of MTEB that are asked for."""
+    documents = asked.documents_sparsity
+    names = [name.strip() for name in (asked.mteb or "").split(",")] if asked.mteb is not None else []
+    inputs, prompts = readers.checkpoint.inputs, readers.prompts
+    return [Mteb(load_task(name), readers.reading, inputs, prompts, documents) for name in dict.fromkeys(names)]
 
 
 def _paths(data: Sequence[str]) -> tuple[dict[str, str], str | None]:

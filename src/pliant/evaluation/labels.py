@@ -23,6 +23,9 @@ class Label:
     compared: bool = False
 
 
+MTEB = "mteb."
+"""What the names of the main scores of MTEB's tasks begin with."""
+
 LABELS = {
     "cosine": Label("fidelity", "cosine", compared=True),
     "worst_cosine": Label("fidelity", "worst\n5 %"),
@@ -50,5 +53,7 @@ LABELS = {
 
 
 def label_of(metric: str) -> Label:
-    """Return what a metric is called; one of the user's own has its own name."""
+    """Return what a metric is called; one of the user's own has its own name, and MTEB's have that of their task."""
+    if metric.startswith(MTEB):
+        return Label("MTEB, main scores", metric.removeprefix(MTEB), of_full=True, compared=True)
     return LABELS.get(metric) or Label(metric.partition(".")[0], metric, of_full=True, compared=True)

@@ -73,15 +73,23 @@ class _Models:
     def _report(self, before: int, done: int, count: int) -> None:
         self.progress(f"{done} of {count} inputs", min(1.0, (before + done) / self.work))
 
-    def size(self, sparsity: float) -> Size:
-        """Return what gives one size's outputs; readings that haven't been read yet are read then."""
 
-        def outputs(reading: Reading) -> Outputs:
-            if self.runner(reading, sparsity).store.done < len(reading.items):
-                self.read(reading, [sparsity])
-            return self.runner(reading, sparsity).store.outputs(reading.order)
+@dataclass(frozen=True, eq=False)
+class _Size:
+    """One size's outputs; readings that haven't been read yet are read when they are asked for."""
 
-        return outputs
+    models: _Models
+    sparsity: float
+
+    def __call__(self, reading: Reading) -> Outputs:
+        """Return its outputs for a reading."""
+        if self.models.runner(reading, self.sparsity).store.done < len(reading.items):
+            self.models.read(reading, [self.sparsity])
+        return self.models.runner(reading, self.sparsity).store.outputs(reading.order)
+
+    def at(self, sparsity: float) -> Size:
+        """Return another size of the same model."""
+        return _Size(self.models, sparsity)
 
 
 def evaluate(
@@ -125,13 +133,13 @@ def evaluate(
     models = _Models(elastic, report, work, store_of)
     for reading in readings:
         models.read(reading, sizes)
-    full = models.size(0.0)
+    full = _Size(models, 0.0)
     own = _scores(tasks, full, full)
     points: list[Point] = []
     for sparsity, cut in zip(sizes, cuts, strict=True):
         report(f"scoring {sparsity:.0%}", 1.0)
         price = elastic.cost(cut)
-        metrics = own if cut.widths == full_cut.widths else _scores(tasks, full, models.size(sparsity))
+        metrics = own if cut.widths == full_cut.widths else _scores(tasks, full, _Size(models, sparsity))
         points.append(Point(sparsity, price.sparsity, price.parameters, price.macs, metrics))
     price = elastic.cost(full_cut)
     return Curve(model, ranker, task_name, tuple(points), price.tokens, price.parameters, price.macs, own)

@@ -1,6 +1,7 @@
-"""Inputs with classes, and the embeddings of a full and a slim model for them, without any model."""
+"""Inputs with classes, and sizes of a model without any model."""
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -14,8 +15,22 @@ def reading(inputs: int) -> Reading:
     return Reading(range(inputs), lambda items: [], "mean")
 
 
+@dataclass(frozen=True, eq=False)
+class Sized:
+    """A size that is a function of what it reads, and others beside it."""
+
+    outputs: Callable[[Reading], Tensor]
+    others: Mapping[float, Size] = field(default_factory=dict)
+
+    def __call__(self, reading: Reading) -> Outputs:
+        return Outputs(self.outputs(reading))
+
+    def at(self, sparsity: float) -> Size:
+        return self.others[sparsity]
+
+
 def size(embeddings: Tensor) -> Size:
-    return lambda reading: Outputs(embeddings)
+    return Sized(lambda reading: embeddings)
 
 
 def clouds(inputs: int, classes: int, width: int, spread: float, seed: int = 0) -> tuple[Tensor, Classes]:

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from evaluation.tasks.labelled import Sized
 
 from pliant.errors import InputError
 from pliant.evaluation.metric import Metric
-from pliant.evaluation.reading import Outputs, Reading
+from pliant.evaluation.reading import Reading
 from pliant.evaluation.tasks.function import Function, load_function
 
 
@@ -20,16 +21,13 @@ def reading_of(items: Sequence[Any]) -> Reading:
     return Reading(items, lambda found: [], "mean")
 
 
-def lengths(reading: Reading) -> Outputs:
-    return Outputs(torch.tensor([[float(len(item))] for item in reading.items]))
-
-
-def doubled(reading: Reading) -> Outputs:
-    return Outputs(2 * lengths(reading).embeddings)
+def lengths(reading: Reading) -> torch.Tensor:
+    return torch.tensor([[float(len(item))] for item in reading.items])
 
 
 def scored(function: Any) -> dict[str, Metric]:
-    return dict(Function("mine", function, reading_of).score(lengths, doubled))
+    sizes = Sized(lengths), Sized(lambda reading: 2 * lengths(reading))
+    return dict(Function("mine", function, reading_of).score(*sizes))
 
 
 def test_it_gets_the_embeddings_of_both_models() -> None:
@@ -82,10 +80,11 @@ def test_a_module_that_cannot_be_imported(
 def test_the_same_inputs_are_one_reading() -> None:
     seen: list[Reading] = []
 
-    def size(reading: Reading) -> Outputs:
+    def noted(reading: Reading) -> torch.Tensor:
         seen.append(reading)
         return lengths(reading)
 
+    size = Sized(noted)
     task = Function("mine", lambda slim, full: slim(["a"])[0, 0] + full(["a"])[0, 0], reading_of)
     assert task.score(size, size) == {"mine": Metric(2.0)}
     assert len(set(seen)) == 1 and task.readings == ()
@@ -98,14 +97,14 @@ def test_images_may_be_embedded() -> None:
     black, white = (image.new("RGB", (2, 2), color) for color in ("black", "white"))
     seen: list[Reading] = []
 
-    def size(reading: Reading) -> Outputs:
+    def noted(reading: Reading) -> torch.Tensor:
         seen.append(reading)
-        return Outputs(torch.tensor([[float(item.getpixel((0, 0))[0])] for item in reading.items]))
+        return torch.tensor([[float(item.getpixel((0, 0))[0])] for item in reading.items])
 
     task = Function(
         "mine", lambda slim, full: slim([white])[0, 0] - full([black])[0, 0] + slim([white])[0, 0], reading_of
     )
-    assert task.score(size, size) == {"mine": Metric(510.0)}
+    assert task.score(Sized(noted), Sized(noted)) == {"mine": Metric(510.0)}
     assert seen[0] is seen[2] is not seen[1]
 
 

@@ -20,7 +20,7 @@ from pliant.evaluation.tasks.task import Size
 Embed = Callable[[Sequence[Any]], Tensor]
 """Gives the embeddings `[inputs, width]` of texts or images."""
 
-_FAULTS = (
+FAULTS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -72,7 +72,7 @@ class Function:
             if not isinstance(result, Mapping):
                 return {self.name: self._metric(result)}
             metrics = {f"{self.name}.{name}": self._metric(value) for name, value in result.items()}
-        except _FAULTS as error:
+        except FAULTS as error:
             raise InputError(f"{self.name} failed{_told(error)}") from error
         if not metrics:
             raise InputError(f"{self.name} returned nothing. Allowed: {_ALLOWED}.")
@@ -114,7 +114,7 @@ def load_function(path: str) -> Callable[[Embed, Embed], Any]:
             raise InputError(
                 f"{path}: there is no module {error.name!r}, neither installed nor in the current directory."
             ) from error
-        except _FAULTS as error:
+        except FAULTS as error:
             raise InputError(f"{path}: {module} can't be imported{_told(error)}") from error
     if not callable(found):
         raise InputError(f"{path}: {module} has no function {name!r}. Write module:function.")

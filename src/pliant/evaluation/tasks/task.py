@@ -1,13 +1,22 @@
 """What every task is: inputs that the models read, and metrics of what they gave."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from pliant.evaluation.metric import Metric
 from pliant.evaluation.reading import Outputs, Reading
 
-Size = Callable[[Reading], Outputs]
-"""One size of a model: gives its outputs for a reading."""
+
+class Size(Protocol):
+    """One size of a model."""
+
+    def __call__(self, reading: Reading) -> Outputs:
+        """Return its outputs for a reading."""
+        ...
+
+    def at(self, sparsity: float) -> "Size":
+        """Return another size of the same model."""
+        ...
 
 
 class Task(Protocol):
