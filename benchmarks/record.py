@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,25 @@ from typing import Any
 import torch
 
 from pliant.files import replacing
+from pliant.rankers.rank import PRESETS
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
 MAPPED = " + output map"
-"""Follows a ranker's name where its cuts have output maps."""
+"""Follows a run's name where its cuts have output maps."""
+
+
+def wishes(run: str) -> dict[str, Any]:
+    """Return what `pliant.rank` is asked for in a run: a ranker and, behind a comma, a preset or a compensation."""
+    ranker, _, wish = run.removesuffix(MAPPED).partition(", ")
+    asked = {} if not wish else {"preset": wish} if wish in PRESETS else {"compensation": wish}
+    return {"ranker": ranker, **asked}
+
+
+def order(runs: Iterable[str]) -> list[str]:
+    """Return the names under which results are kept, in the order of the runs: with maps before without."""
+    plain = dict.fromkeys(run.removesuffix(MAPPED) for run in runs)
+    return [f"{run}{suffix}" for run in plain for suffix in (MAPPED, "")]
 
 
 def _processor() -> str:

@@ -3,10 +3,10 @@
 Calibration: `demo:text` (Python's help topics and source comments). Evaluation: retrieval of docstrings, and, where
 Debian's wordnet-base is installed, the fidelity of dictionary glosses. No evaluation text is seen in calibration.
 
-Every ranker comes with each compensation: what was measured alone (mean rest values), what is learned (rest values and
-norms), and that with output maps.
+A run is a ranker, with a comma and a preset or a compensation where they aren't its usual ones; with ` + output map`,
+it is measured without and with output maps.
 
-Run: python -m benchmarks.text [--seeds 0,1,2] [--runs 'soft-mask, learned;fisher, measured;...'], or several of them
+Run: python -m benchmarks.text [--seeds 0,1,2] [--runs 'soft-mask + output map;fisher, learned;...'], or several of them
 side by side with a --name each, and then python -m benchmarks.text --merge NAME,NAME.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pliant
-from benchmarks.record import MAPPED, RESULTS, save
+from benchmarks.record import MAPPED, RESULTS, order, save, wishes
 from pliant.checkpoint import DEMO_MODEL, open_checkpoint
 from pliant.cli.calibration import CalibrationData
 from pliant.compensation import fit_output_maps
@@ -28,10 +28,8 @@ from pliant.demo import docstring_retrieval
 from pliant.evaluation import measure
 
 SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-RANKERS = ("soft-mask", "fisher", "taylor", "magnitude", "random")
-COMPENSATIONS = ("learned", "measured")
-RUNS = tuple(f"{ranker}, {compensation}" for ranker in RANKERS for compensation in COMPENSATIONS)
-LABELS = tuple(f"{run}{suffix}" for run in RUNS for suffix in (MAPPED, ""))
+MAPPED_RUNS = ("soft-mask", "soft-mask, best", "fisher", "fisher, learned")
+RUNS = (*(f"{run}{MAPPED}" for run in MAPPED_RUNS), "soft-mask, measured", "taylor", "magnitude", "random")
 WORDNET = Path("/usr/share/wordnet")
 
 
@@ -45,14 +43,11 @@ def glosses(count: int = 500) -> tuple[str, ...]:
 
 
 def measured(label: str, seed: int, calibration: CalibrationData) -> Iterator[dict[str, Any]]:
-    """Rank and measure, and where compensation is learned once more with output maps."""
-    ranker, compensation = label.split(", ")
+    """Rank and measure, and once more with output maps where they are asked for."""
     checkpoint = open_checkpoint(DEMO_MODEL)
     batches = calibration.batches(checkpoint)
     start = time.perf_counter()
-    ranking = pliant.rank(
-        checkpoint.model, batches, ranker=ranker, compensation=compensation, seed=seed, pooling=checkpoint.pooling
-    )
+    ranking = pliant.rank(checkpoint.model, batches, seed=seed, pooling=checkpoint.pooling, **wishes(label))
     seconds = time.perf_counter() - start
     elastic = pliant.Elastic(checkpoint.model, ranking)
     tokenizer = checkpoint.preprocessor()
@@ -76,17 +71,17 @@ def measured(label: str, seed: int, calibration: CalibrationData) -> Iterator[di
             "curves": [curve.to_json() for curve in curves],
         }
 
-    yield run(label, seconds)
-    if compensation == "learned":
+    yield run(label.removesuffix(MAPPED), seconds)
+    if label.endswith(MAPPED):
         start = time.perf_counter()
         fit_output_maps(elastic, batches)
-        yield run(f"{label}{MAPPED}", seconds + time.perf_counter() - start)
+        yield run(label, seconds + time.perf_counter() - start)
 
 
 def merge(names: list[str], into: str) -> Path:
-    """Join the runs of several result files, in the order of `LABELS`."""
+    """Join the runs of several result files, in the order of `RUNS`."""
     parts = [json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in names]
-    runs = sorted((run for part in parts for run in part["runs"]), key=lambda run: LABELS.index(run["ranker"]))
+    runs = sorted((run for part in parts for run in part["runs"]), key=lambda run: order(RUNS).index(run["ranker"]))
     commits = {part["made_with"]["commit"] for part in parts}
     assert len(commits) == 1, f"The parts are of different commits: {commits}"
     used = {calibration["seed"]: calibration for part in parts for calibration in part["calibration"]}

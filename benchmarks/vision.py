@@ -4,8 +4,8 @@ Calibration, at 112 pixels: `demo:vision`, the photo and drawing stamps of Debia
 kinds. Evaluation, at 224 pixels, on stamps of six other kinds: cosines of class and of patch outputs, and the overlap
 of the saliency maps that the model's own decoder makes from the patch outputs of the full and of the slim model.
 
-Run: python -m benchmarks.vision [--seeds 0] [--runs 'soft-mask, learned;fisher, measured;...']. Whether it runs to its
-end is seen with --steps 1 --inputs 16 --images 2 --name try, within minutes.
+Run: python -m benchmarks.vision [--seeds 0] [--runs 'soft-mask + output map;fisher;...'], with runs named as in
+`benchmarks.text`. Whether it runs to its end is seen with --steps 1 --inputs 16 --images 2 --name try, within minutes.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import pliant
-from benchmarks.record import MAPPED, save
+from benchmarks.record import MAPPED, order, save, wishes
 from benchmarks.saliency import Saliency, overlap
 from pliant.batches import Batch
 from pliant.checkpoint import DEMO_VISION, open_checkpoint
@@ -30,7 +30,7 @@ from pliant.data import DEMO_IMAGES, ImageBatches
 from pliant.demo import Pictures, calibration_images, evaluation_images
 
 SPARSITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-RUNS = tuple(f"{ranker}, {way}" for ranker in ("soft-mask", "fisher", "magnitude") for way in ("learned", "measured"))
+RUNS = ("soft-mask + output map", "fisher + output map", "magnitude")
 CALIBRATION_SIDE, SIDE = 112, 224
 
 
@@ -88,12 +88,11 @@ def _point(elastic: pliant.Elastic, sparsity: float, values: dict[str, Tensor]) 
 def ranked_and_measured(
     label: str, seed: int, calibration: CalibrationData, pictures: Pictures, steps: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Rank and measure, and where compensation is learned once more with output maps."""
-    ranker, compensation = label.split(", ")
+    """Rank and measure, and once more with output maps where they are asked for."""
     checkpoint = open_checkpoint(DEMO_VISION)
     batches = calibration.batches(checkpoint)
     start = time.perf_counter()
-    ranking = pliant.rank(checkpoint.model, batches, ranker=ranker, compensation=compensation, seed=seed, steps=steps)
+    ranking = pliant.rank(checkpoint.model, batches, seed=seed, steps=steps, **wishes(label))
     seconds = time.perf_counter() - start
     elastic = pliant.Elastic(checkpoint.model, ranking)
 
@@ -102,11 +101,11 @@ def ranked_and_measured(
         story = {key: value for key, value in elastic.ranking.provenance.items() if key != "losses"}
         return {"ranker": name, "seed": seed, "rank_seconds": seconds, "ranking": story, "points": points}
 
-    yield run(label, seconds)
-    if compensation == "learned":
+    yield run(label.removesuffix(MAPPED), seconds)
+    if label.endswith(MAPPED):
         start = time.perf_counter()
         fit_output_maps(elastic, batches)
-        yield run(f"{label}{MAPPED}", seconds + time.perf_counter() - start)
+        yield run(label, seconds + time.perf_counter() - start)
 
 
 def options() -> argparse.Namespace:
@@ -126,7 +125,7 @@ def main() -> None:
     judges = replace(judges, images=judges.images[: asked.images])
     pictures = {"calibration": calibration_images(), "evaluation": judges}
     images = {use: {"name": found.name, "count": len(found.images)} for use, found in pictures.items()}
-    labels = [f"{label}{suffix}" for label in asked.runs.split(";") for suffix in (MAPPED, "")]
+    labels = order(asked.runs.split(";"))
     runs: list[dict[str, Any]] = []
     used: list[dict[str, Any]] = []
     for seed in map(int, asked.seeds.split(",")):

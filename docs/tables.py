@@ -51,11 +51,7 @@ def _points(ranker: str, task: str, result: dict[str, Any]) -> dict[float, list[
 def _text() -> dict[str, Any]:
     """Return the runs on MiniLM, and those of the baselines with nothing learned, which were measured before."""
     earlier = {"soft-mask, fixed rest": "soft-mask, measured"}
-    before = [
-        {**run, "ranker": earlier.get(run["ranker"], f"{run['ranker']}, measured")}
-        for run in _result("text_baselines")["runs"]
-        if run["ranker"] != "soft-mask"
-    ]
+    before = [{**run, "ranker": earlier.get(run["ranker"], run["ranker"])} for run in _result("text_baselines")["runs"]]
     runs = _result("text_minilm")["runs"]
     measured = {run["ranker"] for run in runs}
     return {"runs": [*runs, *(run for run in before if run["ranker"] not in measured)]}
@@ -73,7 +69,7 @@ def kept() -> str:
         "of the full model's",
     ]
     rows = []
-    for sparsity, points in _points("soft-mask, learned + output map", "docstrings", result).items():
+    for sparsity, points in _points("soft-mask + output map", "docstrings", result).items():
         ndcg, full = (mean(point[key] for point in points) for key in ("ndcg_slim_queries", "full_ndcg"))
         parameters, macs = (mean(point[key] for point in points) for key in ("parameters", "macs"))
         cosine = mean(point["cosine"] for point in points)

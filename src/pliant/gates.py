@@ -57,7 +57,8 @@ class Gates:
             rest: For each site, the rest values `[units × width]`.
         """
         self._slices = [(site.width, units) for site, units in anatomy.slices()]
-        self._rest = rest
+        self.rest = rest
+        """For each site, what removed units are replaced by `[units × width]`."""
         self._biased = [norm.bias for norm in anatomy.norms]
         self.masks: Tensor | None = None
         """One mask for each unit, float `[units]`, 1 for kept and 0 for removed."""
@@ -74,7 +75,7 @@ class Gates:
             return None
         width, units = self._slices[index]
         mask = self.masks[units].repeat_interleave(width)
-        resting = (1 - mask) * self._rest[index].to(mask.device)
+        resting = (1 - mask) * self.rest[index].to(mask.device)
         return torch.addcmul(resting, mask, inputs).to(inputs.dtype)
 
     def correct(self, index: int, outputs: Tensor) -> Tensor | None:

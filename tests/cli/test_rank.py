@@ -129,7 +129,7 @@ def test_images(pliant: Run, vision_model: Path, pictures: Path, tmp_path: Path)
         (("--rest", "max"), "Unknown --rest 'max'. Allowed: mean, zero"),
         (("--compensation", "none"), "Unknown --compensation 'none'. Allowed: measured, learned"),
         (("--compensation", "learned", "--rest", "zero"), "With rest='zero' nothing makes up"),
-        (("--preset", "slow"), "Unknown preset 'slow'. Allowed: fast, default"),
+        (("--preset", "slow"), "Unknown preset 'slow'. Allowed: fast, default, best"),
         (("--pooling", "max"), "Unknown pooling 'max'. Allowed: cls, mean"),
         (("--steps", 0), "steps=0 is too few"),
         (("--steps", -1), "steps=-1 is too few"),

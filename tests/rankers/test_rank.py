@@ -86,6 +86,7 @@ def test_a_baseline_keeps_its_order_and_learns_what_compensates(tmp_path: Path) 
     assert plain.norms is None
     assert (found.provenance["compensation"], plain.provenance["compensation"]) == ("learned", "measured")
     assert found.provenance["best_step"] > 0
+    assert (found.provenance["settings"]["steps"], found.provenance["settings"]["settle"]) == (0, 12)
     with pytest.raises(Stopped):
         learned(checkpoint=checkpoint, watch=stop)
     again = learned(checkpoint=checkpoint, resume=True)

@@ -87,25 +87,26 @@ def test_rest_values_are_learned() -> None:
 
 @pytest.mark.parametrize(("kind", "rate"), [("mean", 0.0), ("zero", 0.1)])
 def test_norms_are_left_alone(kind: Rest, rate: float) -> None:
+    """Where nothing says so, and where the rest is zero."""
     calibration = calibration_of()
     rest = rest_values(calibration.model, calibration.anatomy, SPECIMEN.batches(), kind)
-    settings = replace(QUICK, norm_rate=rate)
+    settings = replace(QUICK, norm_rate=rate, settle=4)
     assert Search(replace(calibration, rest=rest), settings, "test").run(None, None).norms is None
 
 
-def test_norms_are_learned_where_scores_are_fixed() -> None:
+def test_norms_are_learned_in_settling() -> None:
     """From rest values that are far off, norms alone find back a part of the way, at every size."""
     calibration = calibration_of()
     calibration = replace(calibration, rest=tuple(rest + 3 * rest.std() for rest in calibration.rest))
     scores = torch.randn(calibration.anatomy.units, generator=torch.Generator().manual_seed(4))
-    settings = SoftMask(steps=40, judge_every=5, rest_rate=0, norm_rate=0.02)
-    begin = Search(calibration, replace(settings, steps=0), "test", scores=scores).run(None, None)
+    settings = SoftMask(steps=0, settle=40, judge_every=5, rest_rate=0, norm_rate=0.02)
+    begin = Search(calibration, replace(settings, settle=0), "test", scores=scores).run(None, None)
     found = Search(calibration, settings, "test", scores=scores).run(None, None)
     assert found.loss < 0.7 * begin.loss
     assert torch.equal(found.scores, scores)
     assert all(torch.equal(mine, before) for mine, before in zip(found.rest, calibration.rest, strict=True))
-    assert found.norms is not None and begin.norms is not None
-    assert not begin.norms.values.any()
+    assert found.norms is not None
+    assert begin.norms is None
     assert found.norms.knots.tolist() == list(settings.knots)
     # Every knot, every norm, gains and biases.
     assert found.norms.values.abs().amax(dim=-1).min() > 0
@@ -114,10 +115,12 @@ def test_norms_are_learned_where_scores_are_fixed() -> None:
 def test_the_loss_is_that_of_the_cut(specimen: Any = SPECIMEN) -> None:
     """What was judged is what a view does: same units, same rest values, same norms."""
     calibration = calibration_of()
-    settings = SoftMask(steps=10, judge_every=5, ladder=(0.5,), norm_rate=0.02)
+    calibration = replace(calibration, rest=tuple(rest + 3 * rest.std() for rest in calibration.rest))
+    settings = SoftMask(steps=5, settle=20, judge_every=5, ladder=(0.5,), norm_rate=0.02)
     search = Search(calibration, settings, "test")
     found = search.run(None, None)
     norms = found.norms
+    assert found.step > 5
     assert norms is not None
     total = 0.0
     with calibration.gated(found.rest) as gates, torch.no_grad():
@@ -160,20 +163,25 @@ def test_judged_on_held_out_inputs_only() -> None:
     assert len(judged) == judgements * len(QUICK.ladder) * len(held_out)
 
 
-def test_a_snapshot_goes_on_where_it_was_taken() -> None:
-    whole = Search(calibration_of(), QUICK, "test").run(None, None)
-    half = Search(calibration_of(), QUICK, "test")
+@pytest.mark.parametrize("steps", [5, 8, 9, 11])
+def test_a_snapshot_goes_on_where_it_was_taken(steps: int) -> None:
+    """In the search, between it and settling, and in that."""
+    calibration = calibration_of()
+    calibration = replace(calibration, rest=tuple(rest + 3 * rest.std() for rest in calibration.rest))
+    settings = replace(QUICK, settle=6, norm_rate=0.01)
+    whole = Search(calibration, settings, "test").run(None, None)
+    half = Search(calibration, settings, "test")
 
     class Enough(Exception):
         pass
 
     def stop(done: int, loss: float) -> None:
-        if done == 5:
+        if done == steps:
             raise Enough
 
     with pytest.raises(Enough):
         half.run(None, stop)
-    again = Search(calibration_of(), QUICK, "test", half.snapshot()).run(None, None)
+    again = Search(calibration, settings, "test", half.snapshot()).run(None, None)
     assert torch.equal(again.scores, whole.scores)
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(again.rest, whole.rest, strict=True))
     assert again.norms is not None and whole.norms is not None

@@ -13,11 +13,13 @@ def test_the_temperature_falls_geometrically() -> None:
 
 
 def test_step_sizes_fall_to_a_tenth() -> None:
-    settings = SoftMask(steps=100)
+    """In the search, and once more in settling."""
+    settings = SoftMask(steps=101, settle=101)
     decays = [settings.decay(step) for step in range(101)]
+    assert decays == [settings.decay(step) for step in range(101, 202)]
     assert decays[0] == pytest.approx(1)
-    assert decays[50] == pytest.approx(0.55)
-    assert decays[100] == pytest.approx(0.1)
+    assert decays[50] == pytest.approx(0.55, abs=0.01)
+    assert decays[100] == pytest.approx(0.1, abs=0.001)
     assert decays == sorted(decays, reverse=True)
 
 
@@ -25,6 +27,7 @@ def test_step_sizes_fall_to_a_tenth() -> None:
     ("setting", "named"),
     [
         ({"steps": -1}, "steps"),
+        ({"settle": -1}, "settle"),
         ({"sparsities": 0}, "sparsities"),
         ({"judge_every": 0}, "judge_every"),
         ({"highest": 1.0}, "highest"),

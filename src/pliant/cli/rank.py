@@ -39,7 +39,7 @@ def rank(
     objective: Annotated[str | None, typer.Option(help="What to keep: pooled, tokens or pooled+tokens.")] = None,
     ranker: Annotated[str, typer.Option(help=ALLOWED)] = "soft-mask",
     rest: Annotated[str, typer.Option(help="What stands in for removed units: mean or zero.")] = "mean",
-    compensation: Annotated[str | None, typer.Option(help="For removed units: measured, or learned.")] = None,
+    compensation: Annotated[str | None, typer.Option(help="Of removed units: measured or learned.")] = None,
     output_maps: Sizes = None,
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "default",
     steps: Annotated[int | None, typer.Option(help="Steps of the search, in place of the preset's.")] = None,
@@ -76,7 +76,7 @@ def rank(
             settings=_settings(preset, checkpointing),
             checkpoint=unfinished / _SEARCH,
             resume=resume,
-            watch=_watch(report, evaluations_of(ranker) or steps or PRESETS.get(preset, PRESETS["default"]).steps),
+            watch=_watch(report, evaluations_of(ranker) or _steps(preset, steps)),
         )
         ranking = wanted.fitted(checkpoint, ranking, source, report)
         write_elastic(out, checkpoint, ranking := _with_origin(ranking, checkpoint, source, objective))
@@ -185,6 +185,12 @@ def _wishes(rest: str, compensation: str | None, objective: str | None) -> dict[
         if value is not None and value not in allowed[name]:
             raise InputError(f"Unknown --{name} {value!r}. Allowed: {', '.join(allowed[name])}.")
     return wishes
+
+
+def _steps(preset: str, steps: int | None) -> int:
+    """Return how many steps a search takes; the library says what is wrong with a preset that there isn't."""
+    chosen = PRESETS.get(preset, PRESETS["default"])
+    return chosen.all_steps if steps is None else steps + chosen.settle
 
 
 def _watch(report: Report, steps: int) -> Watch:

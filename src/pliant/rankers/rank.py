@@ -50,8 +50,8 @@ RANKERS = ("soft-mask", *SCORERS)
 ALLOWED = f"{', '.join(RANKERS)}, and snapvit:N for N evaluations"
 """The same, for people."""
 
-PRESETS = {"fast": SoftMask(steps=80, judge_every=20), "default": SoftMask()}
-"""How long the soft-mask search goes on."""
+PRESETS = {"fast": SoftMask(steps=80, judge_every=20), "default": SoftMask(), "best": SoftMask(settle=240)}
+"""How long the soft-mask search goes on, and whether it settles."""
 
 
 def rank(
@@ -84,13 +84,15 @@ def rank(
             `tokens` for every token's output; by default the family's.
         rest: What stands in for removed units: their `mean` activation, or `zero`.
         compensation: What makes up for removed units: rest values as they were `measured`, or `learned` ones, and with
-            them gains and biases of the norms at each size, by the search's steps on the same inputs. By default
-            `learned` with `soft-mask`, at no further cost, and `measured` with a baseline and where the rest is zero.
+            them gains and biases of the norms at each size. By default `learned` with `soft-mask`, which learns rest
+            values as it searches and norms when it settles, and `measured` with a baseline and where the rest is zero.
+            A baseline that learns takes as many steps as the search, all of them to settle.
         seed: One seed gives one ranking on one machine.
         objective: `pooled` (keep the embedding), `tokens`, `pooled+tokens` (both), `task` (the model's own loss, with
             labels in the batches), or a function of the model's outputs and the batch that returns a scalar loss; by
             default the family's.
-        preset: `default`, or `fast` for a rougher ranking in a third of the time.
+        preset: `default`, `fast` for a rougher ranking in a third of the time, or `best` to settle as well, in twice
+            the time.
         steps: Steps of the search, in place of the preset's.
         settings: All settings of the search, in place of the preset's.
         checkpoint: File to keep the state of the search in.
@@ -113,7 +115,7 @@ def rank(
     seed = _whole(seed, "seed")
     chosen = _settings(ranker, preset, None if steps is None else _whole(steps, "steps"), settings)
     compensation = _compensation(compensation, ranker, rest)
-    chosen = chosen if compensation == "learned" else replace(chosen, rest_rate=0.0, norm_rate=0.0)
+    chosen = _compensated(chosen, compensation, ranker)
     searches = ranker == "soft-mask" or compensation == "learned"
     anatomy = describe(model)
     pooling = anatomy.pooling if pooling is None else pooling
@@ -199,6 +201,13 @@ def _compensation(asked: Compensation | None, ranker: str, rest: Rest) -> Compen
     if asked == "learned" and rest == "zero":
         raise InputError("With rest='zero' nothing makes up for removed units. Use rest='mean' to learn compensation.")
     return asked or ("learned" if ranker == "soft-mask" and rest != "zero" else "measured")
+
+
+def _compensated(settings: SoftMask, compensation: Compensation, ranker: str) -> SoftMask:
+    """Return the settings of a search that compensates in this way; a baseline does nothing but settle."""
+    if compensation == "measured":
+        return replace(settings, settle=0, rest_rate=0.0, norm_rate=0.0)
+    return settings if ranker == "soft-mask" else replace(settings, steps=0, settle=settings.settle or settings.steps)
 
 
 def _saved(checkpoint: str | Path | None, identity: str, device: torch.device) -> Snapshot | None:

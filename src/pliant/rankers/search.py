@@ -66,48 +66,53 @@ class Search:
             settings: How the search goes.
             identity: Describes the search in snapshots.
             saved: What to go on from.
-            scores: Scores that stay as they are `[units]`: units are removed by them, not dimmed, and only what
-                compensates for that is learned.
+            scores: What to start from in place of Fisher scores `[units]`.
         """
         self.calibration = calibration
         self.settings = settings
         self.identity = identity
-        self._fixed = scores is not None
         start = saved or self._start(scores)
-        self.present = start.present.copy()
+        self.present = (start.best if start.step == settings.steps else start.present).copy()
         self.best = start.best
         self.best_loss, self.best_step = start.best_loss, start.best_step
         self.losses: list[float] = start.losses.tolist()
         self._knots = torch.tensor(settings.knots, dtype=torch.float64)
-        self._rates = [] if self._fixed else [(self.present.scores.requires_grad_(), settings.rate)]
-        self._rates += self._compensation_rates()
-        groups = [{"params": [parameter], "lr": rate} for parameter, rate in self._rates]
-        self._adam = torch.optim.Adam(groups, betas=(0.9, 0.95), eps=1e-12)
-        self._restore_adam(start)
+        self._begin_phase()
+        # What was saved between the phases has moments of parameters that aren't learned any more.
+        if start.step != settings.steps:
+            self._restore_adam(start)
 
-    def _start(self, fixed: Tensor | None) -> Snapshot:
+    def _start(self, scores: Tensor | None) -> Snapshot:
         calibration = self.calibration
-        scores = standardised_log(fisher.scores(calibration)) if fixed is None else fixed
+        scores = standardised_log(fisher.scores(calibration)) if scores is None else scores
         shape = (len(self.settings.knots), len(calibration.anatomy.norms), 2, calibration.anatomy.sites[0].outputs)
         start = Solution(scores, calibration.rest, torch.zeros(shape, device=calibration.device))
         nothing = torch.zeros(0, dtype=torch.float64)
         return Snapshot(self.identity, calibration.rest, start, start, (), (), float("inf"), 0, nothing)
 
-    def _compensation_rates(self) -> list[tuple[Tensor, float]]:
-        """Return the rest values and corrections of norms that are learned, with their step sizes."""
+    @property
+    def _settling(self) -> bool:
+        """Whether the scores have been found, and only what compensates is learned."""
+        return len(self.losses) >= self.settings.steps
+
+    def _begin_phase(self) -> None:
+        """Set up what is learned from here on: scores with rest values, or rest values with norms."""
+        settings, present = self.settings, self.present
         spreads = [rest.std(correction=0).item() for rest in self.calibration.rest]
-        if not any(spreads):
-            return []
-        rates = [
-            (rest, self.settings.rest_rate * spread) for rest, spread in zip(self.present.rest, spreads, strict=True)
-        ]
-        rates += [(self.present.norms, self.settings.norm_rate)] if self.present.norms.numel() else []
-        return [(parameter.requires_grad_(), rate) for parameter, rate in rates if rate]
+        rates = [(rest, settings.rest_rate * spread) for rest, spread in zip(present.rest, spreads, strict=True)]
+        if not self._settling:
+            rates = [(present.scores, settings.rate), *rates]
+        elif any(spreads) and present.norms.numel():
+            rates.append((present.norms, settings.norm_rate))
+        self._rates = [(parameter.requires_grad_(), rate) for parameter, rate in rates if rate]
+        groups = [{"params": [parameter], "lr": rate} for parameter, rate in self._rates]
+        # Without groups there is nothing to do, which Adam refuses.
+        self._adam = torch.optim.Adam(groups or [torch.zeros(1)], betas=(0.9, 0.95), eps=1e-12)
 
     def _restore_adam(self, start: Snapshot) -> None:
         moments = zip(self._rates, start.means, start.squares, strict=False)
         for (parameter, _), mean, square in moments:
-            step = torch.tensor(float(start.step))
+            step = torch.tensor(float(start.step - (self.settings.steps if self._settling else 0)))
             self._adam.state[parameter] = {"step": step, "exp_avg": mean.clone(), "exp_avg_sq": square.clone()}
 
     def snapshot(self) -> Snapshot:
@@ -141,20 +146,29 @@ class Search:
             held_out = [(batch, self._target(gates, batch)) for batch in self._held_out()]
             if not self.losses:
                 self._judge(gates, held_out)
-            while len(self.losses) < settings.steps:
+            while len(self.losses) < settings.all_steps and self._rates:
                 loss = self._step(gates, to_device(next(batches), calibration.device))
                 self.losses.append(loss)
-                if len(self.losses) % settings.judge_every == 0 or len(self.losses) == settings.steps:
+                done = len(self.losses)
+                if done % settings.judge_every == 0 or done in (settings.steps, settings.all_steps):
                     self._judge(gates, held_out)
                     if checkpoint is not None:
                         self.snapshot().save(checkpoint)
+                if done == settings.steps < settings.all_steps:
+                    self._settle(gates)
                 if watch is not None:
                     watch(len(self.losses), loss)
         best = self.best
         return Found(best.scores, best.rest, self._size_norms(best), self.best_loss, self.best_step, tuple(self.losses))
 
+    def _settle(self, gates: Gates) -> None:
+        """Go on from the best that was found."""
+        self.present = self.best.copy()
+        gates.rest = self.present.rest
+        self._begin_phase()
+
     def _size_norms(self, solution: Solution) -> SizeNorms | None:
-        if not self.present.norms.requires_grad:
+        if not solution.norms.any():
             return None
         return SizeNorms(self._knots, (solution.norms * self._gains).cpu())
 
@@ -200,9 +214,9 @@ class Search:
         return total
 
     def _masks(self, sparsity: float, step: int) -> Tensor:
-        """Return the masks of a step: soft ones, and hard ones where scores don't change."""
+        """Return the masks of a step: soft ones, and hard ones in settling."""
         scores, costs = self.present.scores, self.calibration.costs
-        if self._fixed:
+        if self._settling:
             return hard_topk(scores, costs, sparsity)
         return soft_topk(scores, costs, sparsity, self.settings.temperature(step))
 

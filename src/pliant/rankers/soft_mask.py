@@ -14,15 +14,17 @@ class SoftMask:
     """How the search goes.
 
     Args:
-        steps: Steps of Adam.
+        steps: Steps of Adam in which scores are learned.
+        settle: Steps after these in which the scores stay as the best ones found, units are removed rather than dimmed,
+            and what compensates for them is learned further: rest values, and with them the norms at each size.
         sparsities: Sparsities in one step, one from each stratum of [0, `highest`].
         highest: The highest sparsity that is trained.
         rate: Adam's step size for scores at the start, in standard deviations of the first scores; it falls to a
             tenth along a cosine.
         rest_rate: Adam's step size for rest values, in standard deviations of a site's rest values; 0 leaves them at
             what was measured. Rest values of zero stay zero.
-        norm_rate: Adam's step size for the corrections of norms, in units of their gains; 0 leaves the norms alone.
-            Where rest values are zero, so do these.
+        norm_rate: Adam's step size for the corrections of norms while settling, in units of their gains; 0 leaves the
+            norms alone, and so do rest values of zero.
         knots: The sparsities that norms are corrected at, rising in (0, 1).
         hot: Temperature of the first step, in standard deviations of the first scores.
         cold: Temperature of the last step.
@@ -33,6 +35,7 @@ class SoftMask:
     """
 
     steps: int = 240
+    settle: int = 0
     sparsities: int = 2
     highest: float = 0.85
     rate: float = 0.3
@@ -48,7 +51,7 @@ class SoftMask:
     def __post_init__(self) -> None:
         """Refuse settings that no search can go by."""
         allowed = {
-            "steps is at least 0, sparsities and judge_every 1": self.steps
+            "steps and settle are at least 0, sparsities and judge_every 1": min(self.steps, self.settle)
             >= 0
             < min(self.sparsities, self.judge_every),
             "highest is in (0, 1)": 0 < self.highest < 1,
@@ -63,17 +66,18 @@ class SoftMask:
             raise InputError(f"{self} can't be searched with: {'; '.join(broken)}. Change that.")
 
     @property
-    def learns_compensation(self) -> bool:
-        """Whether anything beside scores is learned."""
-        return self.rest_rate > 0 or self.norm_rate > 0
+    def all_steps(self) -> int:
+        """Steps of the search and of settling together."""
+        return self.steps + self.settle
 
     def temperature(self, step: int) -> float:
         """Return the temperature at `step`: geometric from `hot` to `cold`."""
         return self.hot * (self.cold / self.hot) ** (step / max(1, self.steps - 1))
 
     def decay(self, step: int) -> float:
-        """Return what step sizes are multiplied by at `step`: from 1 to 0.1 along a cosine."""
-        return 0.55 + 0.45 * math.cos(math.pi * step / max(1, self.steps))
+        """Return what step sizes are multiplied by at `step`: from 1 to 0.1 along a cosine, and again in settling."""
+        done, all_of_them = (step, self.steps) if step < self.steps else (step - self.steps, self.settle)
+        return 0.55 + 0.45 * math.cos(math.pi * done / max(1, all_of_them))
 
 
 def _rises(values: Sequence[float]) -> bool:
