@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from demo.fashion import fashion
 
+from pliant import demo
 from pliant.checkpoint import open_checkpoint
 from pliant.demo import pictures
 from pliant.evaluation import Curve
@@ -59,6 +61,29 @@ def test_it_is_ranked_and_measured(pliant: Run, tmp_path: Path) -> None:
     ] * 2
     assert curves[0].points[0].value("token_cosine") == pytest.approx(1)
     assert curves[0].points[1].value("token_cosine") != curves[1].points[1].value("token_cosine")
+
+
+def test_it_has_labels_where_clothes_are_installed(
+    pliant: Run, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elastic, small = tmp_path / "elastic", ("--image-size", 28)
+    cheap = ("--ranker", "magnitude", "--rest", "zero", "--batch-size", 2, *small)
+    ranked = pliant("rank", "demo:vision", "--data", "demo:vision", "--out", elastic, *cheap)
+    assert ranked.status == 0, ranked.err
+    command = ("eval", elastic, "--tasks", "knn", "--sparsity", "0,0.5", "--inputs", 30, *small, "--json")
+    assert "There are no labelled images for demo:vision" in refused(*command)
+    # Two kinds that even a tiny look tells apart: black and white.
+    shades = [0, 255] * 20
+    fashion(tmp_path / "clothes", [0, 1] * 20, shades, shades)
+    monkeypatch.setattr(pictures, "_FASHION", tmp_path / "clothes")
+    seen = []
+    drawn = demo.labelled_images
+    monkeypatch.setattr(demo, "labelled_images", lambda use: seen.append(use) or drawn(use))
+    measured = pliant(*command)
+    assert measured.status == 0, measured.err
+    curve = Curve.from_json(json.loads(measured.out)["curves"][0])
+    assert curve.task == "Fashion-MNIST" and seen == ["evaluation", "calibration"]
+    assert curve.full["knn_both_slim"].value == 1.0
 
 
 def test_it_is_no_text(refused: Refused, model: Path, tmp_path: Path) -> None:

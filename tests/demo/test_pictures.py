@@ -1,15 +1,14 @@
-import gzip
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy
 import pytest
+from demo.fashion import fashion
 
 from pliant import demo
 from pliant.data import images
 from pliant.demo import drawings, pictures
-from pliant.errors import MissingExtraError
+from pliant.errors import InputError, MissingExtraError
 from pliant.loaders import open_rgb
 
 if TYPE_CHECKING:
@@ -28,12 +27,6 @@ def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def stamp(path: Path, shade: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     pil.new("RGBA", (5, 4), (shade, 0, 0, 255)).save(path)
-
-
-def idx(path: Path, header: int, values: numpy.ndarray) -> None:
-    path.parent.mkdir(exist_ok=True)
-    with gzip.open(path, "wb") as file:
-        file.write(bytes(header) + values.astype(numpy.uint8).tobytes())
 
 
 def pixels(image: "Path | Image") -> bytes:
@@ -68,18 +61,33 @@ def test_kinds_are_never_in_both_uses() -> None:
         assert not set(kinds["calibration"]) & set(kinds["evaluation"])
 
 
+def clothes(folder: Path) -> None:
+    fashion(folder, [0, 1, 2, 3, 0, 1, 0, 0], train=range(8), test=range(10, 18))
+
+
 def test_clothes_come_where_there_are_no_stamps(tmp_path: Path) -> None:
-    labels = numpy.array([0, 1, 2, 3, 0, 1, 0, 0])
-    shades = numpy.repeat(numpy.arange(8), 28 * 28)
-    for name in ("train", "t10k"):
-        idx(tmp_path / "clothes" / f"{name}-labels-idx1-ubyte.gz", 8, labels)
-        idx(tmp_path / "clothes" / f"{name}-images-idx3-ubyte.gz", 16, shades)
+    clothes(tmp_path / "clothes")
     calibration, evaluation = demo.calibration_images(), demo.evaluation_images()
     assert calibration.name == "Fashion-MNIST: t-shirts, pullovers, coats, shirts, bags"
     assert evaluation.name == "Fashion-MNIST: trousers, dresses, sandals, sneakers, boots"
     # The first three of class 0, and the one of class 2.
     assert sorted(pixels(image)[0] for image in calibration.images) == [0, 2, 4, 6]
-    assert sorted(pixels(image)[0] for image in evaluation.images) == [1, 3, 5]
+    assert sorted(pixels(image)[0] for image in evaluation.images) == [11, 13, 15]
+
+
+def test_clothes_have_labels(tmp_path: Path) -> None:
+    clothes(tmp_path / "clothes")
+    found = {use: [(pixels(image)[0], kind) for image, kind in demo.labelled_images(use)] for use in pictures._PER_KIND}
+    kinds = ["t-shirts", "trousers", "pullovers", "dresses", "t-shirts", "trousers", "t-shirts", "t-shirts"]
+    assert found["calibration"] == list(enumerate(kinds))
+    assert found["evaluation"] == [(10 + shade, kind) for shade, kind in enumerate(kinds)]
+
+
+def test_there_are_no_labels_without_clothes() -> None:
+    with pytest.raises(
+        InputError, match=r"no Fashion-MNIST in .*clothes. Install it, .* dataset-fashion-mnist, or give"
+    ):
+        demo.labelled_images("evaluation")
 
 
 def test_they_are_data_for_a_ranking() -> None:

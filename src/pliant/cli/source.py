@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -110,17 +110,23 @@ class Source:
 
     @cached_property
     def _labelled(self) -> tuple[list[Any], Classes]:
-        tested = self._labels(self.given)
+        tested = self._labels(self.given, "evaluation")
         if not tested:
             raise InputError(f"{self.given} has no input with a class. Give some.")
-        if self.asked.train_data is None:
+        train = self.asked.train_data or (DEMO_IMAGES if self.given == DEMO_IMAGES else None)
+        if train is None:
             return [item for item, _ in tested], Classes.halved(tuple(label for _, label in tested))
-        examples = self._labels(self.asked.train_data)
+        examples = self._labels(train, "calibration")
         whole = tested + examples
         classes = Classes(tuple(label for _, label in whole), frozenset(range(len(tested), len(whole))))
         return [item for item, _ in whole], classes
 
-    def _labels(self, path: str) -> list[tuple[Any, str]]:
+    def _labels(self, path: str, use: Literal["calibration", "evaluation"]) -> list[tuple[Any, str]]:
+        if self.inputs == "image" and path == DEMO_IMAGES:
+            from pliant import demo
+
+            self.name = "Fashion-MNIST" if path == self.path else self.name
+            return sample(demo.labelled_images(use), self.count, seed=0)
         if self.inputs == "image":
             return self._intact(sample(labelled_images(path), self.count, seed=0), lambda item: item[0])
         found = sample(labelled_texts(path, self.asked.column, self.asked.label_column or "label"), self.count, seed=0)

@@ -1,6 +1,6 @@
 """Models, calibration inputs and tasks that are already on the machine: nothing here uses a network."""
 
-from pliant.demo.pictures import Pictures, calibration_images, evaluation_images
+from pliant.demo.pictures import Pictures, calibration_images, evaluation_images, labelled_images
 from pliant.demo.text import calibration_texts, docstring_retrieval, model_directory
 from pliant.demo.vision import vision_directory
 
@@ -10,6 +10,7 @@ __all__ = [
     "calibration_texts",
     "docstring_retrieval",
     "evaluation_images",
+    "labelled_images",
     "model_directory",
     "vision_directory",
 ]

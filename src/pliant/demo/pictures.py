@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy
 
 from pliant.demo import drawings
-from pliant.errors import MissingExtraError
+from pliant.errors import InputError, MissingExtraError
 from pliant.files import digest
 
 if TYPE_CHECKING:
@@ -30,10 +30,8 @@ _STAMP_KINDS: dict[Use, tuple[str, ...]] = {
 # Debian's dataset-fashion-mnist: 28 × 28 grey images of clothes in ten classes.
 _FASHION = Path("/usr/share/datasets/fashion-mnist")
 _FASHION_FILES: dict[Use, str] = {"calibration": "train", "evaluation": "t10k"}
-_FASHION_KINDS: dict[Use, dict[int, str]] = {
-    "calibration": {0: "t-shirts", 2: "pullovers", 4: "coats", 6: "shirts", 8: "bags"},
-    "evaluation": {1: "trousers", 3: "dresses", 5: "sandals", 7: "sneakers", 9: "boots"},
-}
+_FASHION_NAMES = tuple("t-shirts trousers pullovers dresses coats sandals shirts sneakers bags boots".split())
+_FASHION_KINDS: dict[Use, tuple[str, ...]] = {"calibration": _FASHION_NAMES[::2], "evaluation": _FASHION_NAMES[1::2]}
 _PER_KIND: dict[Use, int] = {"calibration": 120, "evaluation": 40}
 
 
@@ -71,7 +69,7 @@ def evaluation_images() -> Pictures:
 def _pictures(use: Use) -> Pictures:
     sources = (
         ("stamps of Tux Paint", _STAMP_KINDS[use], _stamps),
-        ("Fashion-MNIST", tuple(_FASHION_KINDS[use].values()), _clothes),
+        ("Fashion-MNIST", _FASHION_KINDS[use], _clothes),
         ("synthetic", drawings.KINDS[use], _drawings),
     )
     for name, kinds, read in sources:
@@ -92,13 +90,37 @@ def _stamps(use: Use) -> Iterator[Path]:
                 yield path
 
 
+def labelled_images(use: Use) -> "Iterator[tuple[Image, str]]":
+    """Yield images of clothes with their kinds: Fashion-MNIST's 60,000 for training, or its 10,000 for tests.
+
+    Args:
+        use: `calibration` for those that examples are taken from, `evaluation` for those that are to be named.
+
+    Raises:
+        InputError: They are not installed.
+        MissingExtraError: Pillow is not installed.
+    """
+    labels, pixels = _fashion(use)
+    if not len(labels):
+        raise InputError(
+            f"There are no labelled images for demo:vision: no Fashion-MNIST in {_FASHION}. Install it, on Debian by "
+            "apt install dataset-fashion-mnist, or give a folder of images with a sub-folder for each class."
+        )
+    return ((_image(image), _FASHION_NAMES[label]) for image, label in zip(pixels, labels, strict=True))
+
+
 def _clothes(use: Use) -> "Iterator[Image]":
+    labels, pixels = _fashion(use)
+    for kind in _FASHION_KINDS[use] if len(labels) else ():
+        for image in pixels[labels == _FASHION_NAMES.index(kind)][: _PER_KIND[use]]:
+            yield _image(image)
+
+
+def _fashion(use: Use) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Return the labels `[images]` and pixels `[images, 28, 28]` for a use; none where they aren't installed."""
     name = _FASHION_FILES[use]
     labels = _idx(_FASHION / f"{name}-labels-idx1-ubyte.gz", header=8)
-    pixels = _idx(_FASHION / f"{name}-images-idx3-ubyte.gz", header=16)
-    for label in _FASHION_KINDS[use] if len(labels) else ():
-        for image in pixels.reshape(-1, 28, 28)[labels == label][: _PER_KIND[use]]:
-            yield _image(image)
+    return labels, _idx(_FASHION / f"{name}-images-idx3-ubyte.gz", header=16).reshape(-1, 28, 28)
 
 
 def _idx(path: Path, header: int) -> numpy.ndarray:
