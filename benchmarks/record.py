@@ -11,13 +11,9 @@ from typing import Any
 import torch
 
 from pliant.files import replacing
+from pliant.speed.machine import processor
 
 RESULTS = Path(__file__).resolve().parent / "results"
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def _commit() -> str:
@@ -27,7 +23,7 @@ def _commit() -> str:
 
 def save(name: str, result: dict[str, Any]) -> Path:
     about = {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
         "threads": torch.get_num_threads(),
         "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else None,

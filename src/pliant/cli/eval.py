@@ -12,7 +12,7 @@ from pliant.checkpoint import open_checkpoint
 from pliant.cli.calibration import CalibrationData, check_image_size
 from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
 from pliant.cli.maps import fit_like_
-from pliant.cli.outputs import Outputs
+from pliant.cli.outputs import Outputs, files_of
 from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
 from pliant.cli.source import Asked, Readers
 from pliant.cli.tasks import TASKS, Measured, measured
@@ -66,7 +66,7 @@ def evaluate(
     outputs = Outputs(report, plot_path, kept_path, json_path, csv_path)
     columns = (column, label_column, train_data, query_column, document_column, pair_columns, score_column)
     asked = Asked(tasks, tuple(data or ()), *columns, inputs)
-    outputs.check(_files(directory, asked.paths))
+    outputs.check(files_of(directory, asked.paths))
     sizes, rivals = numbers(sparsity, "--sparsity"), _rivals(against)
     reading = (batch_size, max_tokens, image_size)
     with progress(quiet or as_json) as advance:
@@ -141,15 +141,6 @@ class _Subject:
             progress=lambda label, fraction: report(f"{ranker}: {label}", fraction),
             store_of=lambda reading, cut: cache.store(elastic.ranking, reading, cut),
         )
-
-
-def _files(directory: Path, data: tuple[str, ...]) -> list[Path]:
-    """Return the files that a measurement reads, as far as they are named."""
-    manifest = directory / MANIFEST
-    names = read_json(manifest).get("files") if manifest.is_file() else None
-    # Whether the manifest is whole is seen when the directory is loaded.
-    written = [directory / name for name in names] if isinstance(names, dict) else []
-    return [manifest, *written, *map(Path, data)]
 
 
 def _contents(directory: Path) -> str:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from pliant.cli.bench import bench
 from pliant.cli.cut import cut
 from pliant.cli.describe import describe
 from pliant.cli.eval import evaluate
@@ -32,6 +33,7 @@ app.command()(describe)
 app.command()(rank)
 app.command("eval")(evaluate)
 app.command()(cut)
+app.command()(bench)
 
 
 class _Stopped(BaseException):

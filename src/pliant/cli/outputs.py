@@ -5,7 +5,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from pliant.conventions import MANIFEST, read_json
 from pliant.errors import InputError
 from pliant.evaluation import Curve, Kept, check_plot, kept_plot, plot, write_report
 from pliant.evaluation.curve import CSV_COLUMNS, rows
@@ -60,7 +62,7 @@ class Outputs:
             InputError: A file can't be written.
         """
         if self.json is not None:
-            _write_json(self.json, curves)
+            write_json(self.json, {"curves": [curve.to_json() for curve in curves]})
         if self.csv is not None:
             _write_csv(self.csv, curves)
         if self.plot is not None:
@@ -71,9 +73,29 @@ class Outputs:
             write_report(self.report, curves, kept, provenance)
 
 
-def _write_json(path: Path, curves: Sequence[Curve]) -> None:
+def files_of(directory: Path, data: Iterable[str] = ()) -> list[Path]:
+    """Return the files that a measurement of a model reads, as far as they are named.
+
+    Args:
+        directory: The model's directory, an elastic one or any other.
+        data: Where its inputs come from.
+    """
+    manifest = directory / MANIFEST
+    names = read_json(manifest).get("files") if manifest.is_file() else None
+    # Whether the manifest is whole is seen when the directory is loaded.
+    written = [directory / name for name in names] if isinstance(names, dict) else []
+    beside = list(directory.iterdir()) if directory.is_dir() else []
+    return [manifest, *written, *beside, *map(Path, data)]
+
+
+def write_json(path: Path, result: Mapping[str, Any]) -> None:
+    """Write a result as JSON.
+
+    Raises:
+        InputError: The file can't be written.
+    """
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps({"curves": [curve.to_json() for curve in curves]}, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 
 def _write_csv(path: Path, curves: Sequence[Curve]) -> None:

@@ -73,8 +73,9 @@ def _draw_line(axes: "Axes", line: Line) -> None:
     axes.plot(
         xs, ys, color=color, linewidth=width, linestyle=style, marker="o", markersize=size, zorder=4 if ours else 3
     )
-    if line.floor:
-        axes.fill_between(xs, [y for _, y in line.floor], ys, color=color, alpha=0.12, linewidth=0, zorder=2)
+    if line.band:
+        places, low, high = zip(*line.band, strict=True)
+        axes.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0, zorder=2)
 
 
 def _label_lines(axes: "Axes", panel: Panel, marks: list[float]) -> None:
@@ -109,7 +110,7 @@ def _draw_panel(axes: "Axes", panel: Panel) -> None:
     axes.annotate(
         f"full model {panel.reference:.3g}",
         (panel.sparsities[0], panel.reference),
-        xytext=(0, 4),
+        xytext=(0, -13 if panel.rises else 4),
         textcoords="offset points",
         color=MUTED,
     )
@@ -135,7 +136,20 @@ def plot(curves: Sequence[Curve], path: str | Path) -> None:
         InputError: There are no points, the curves don't belong together, or the path can't be written.
         MissingExtraError: matplotlib is not installed.
     """
-    shown = panels(curves)
+    plot_panels(panels(curves), path)
+
+
+def plot_panels(shown: Sequence[Panel], path: str | Path) -> None:
+    """Write a PNG of some panels side by side.
+
+    Args:
+        shown: The panels, at least one.
+        path: The file to write; it ends in .png.
+
+    Raises:
+        InputError: The path doesn't end in .png, or can't be written.
+        MissingExtraError: matplotlib is not installed.
+    """
     check_plot(path)
     from matplotlib import rc_context
 

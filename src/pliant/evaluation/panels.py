@@ -25,14 +25,14 @@ class Line:
         role: `main` is the first curve, `second` another reading of it, `other` the rest.
         color: Position in the drawing's list of colours: one per curve.
         points: Sparsity and value, ascending in sparsity.
-        floor: Where it starts, the lower edge of the band under the line; empty without a band.
+        band: The band around the line: sparsity, its lower and its upper edge; empty without one.
     """
 
     label: str
     role: Role
     color: int
     points: tuple[tuple[float, float], ...]
-    floor: tuple[tuple[float, float], ...] = ()
+    band: tuple[tuple[float, float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,13 @@ class Panel:
     @property
     def values(self) -> tuple[float, ...]:
         """All values that must fit in the chart."""
-        return (self.reference, *(value for line in self.lines for _, value in line.points + line.floor))
+        edges = (value for line in self.lines for _, low, high in line.band for value in (low, high))
+        return (self.reference, *(value for line in self.lines for _, value in line.points), *edges)
+
+    @property
+    def rises(self) -> bool:
+        """Whether the most important line ends above the full model, whose name is in its way above."""
+        return self.lines[-1].points[-1][1] > self.reference
 
 
 def check_comparable(curves: Sequence[Curve]) -> None:
@@ -104,8 +110,10 @@ def _panel(title: str, note: str, lines: Sequence[Line], reference: float) -> Pa
 
 def _cosine_panel(curves: Sequence[Curve]) -> Panel:
     ours = curves[0]
-    floor = _values(ours, "worst_cosine")
-    main = Line(ours.ranker, "main", 0, _values(ours, "cosine"), floor)
+    values = _values(ours, "cosine")
+    worst = dict(_values(ours, "worst_cosine"))
+    band = tuple((sparsity, worst[sparsity], value) for sparsity, value in values if sparsity in worst)
+    main = Line(ours.ranker, "main", 0, values, band)
     tokens = Line("token outputs", "second", 0, _values(ours, "token_cosine"))
     note = "Mean cosine to the full model's embedding. The band reaches down to the worst one in twenty."
     if tokens.points:

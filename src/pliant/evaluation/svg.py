@@ -1,6 +1,6 @@
 """A panel as inline SVG whose colours come from the page, so that it follows a dark scheme."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -74,19 +74,20 @@ def _reference(panel: Panel, frame: _Frame) -> list[str]:
     y = frame.y(panel.reference)
     return [
         f'<path class="reference" d="M{_LEFT:.1f} {y:.1f}H{frame.right:.1f}"/>',
-        _text(_LEFT + 2, y - 5, f"full model {panel.reference:.3g}", "tick"),
+        _text(_LEFT + 2, y + 14 if panel.rises else y - 5, f"full model {panel.reference:.3g}", "tick"),
     ]
 
 
-def _path(frame: _Frame, points: tuple[tuple[float, float], ...]) -> str:
+def _path(frame: _Frame, points: Sequence[tuple[float, float]]) -> str:
     return "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in points)
 
 
 def _line(line: Line, frame: _Frame) -> list[str]:
     color = f"--c: var(--c{line.color % COLORS})"
     drawn = [f'<g class="line {line.role}" style="{color}"><title>{escape(line.label)}</title>']
-    if line.floor:
-        drawn.append(f'<path class="band" d="M{_path(frame, line.points)}L{_path(frame, line.floor[::-1])}Z"/>')
+    if line.band:
+        low, high = ([(x, y[edge]) for x, *y in line.band] for edge in (0, 1))
+        drawn.append(f'<path class="band" d="M{_path(frame, high)}L{_path(frame, low[::-1])}Z"/>')
     drawn.append(f'<path class="stroke" d="M{_path(frame, line.points)}"/>')
     radius = 3.4 if line.role == "main" else 2
     for x, y in line.points:
