@@ -52,7 +52,6 @@ def bench(
     Outputs(plot=plot_path, json=json_path).check(files_of(Path(model)))
     place = _device(device)
     with _threads(threads), progress(quiet or as_json) as report:
-        report("loading", 0)
         checkpoint, ranking = _opened(model)
         check_image_size(image_size, checkpoint)
         _move_(checkpoint, place, dtype)

@@ -12,7 +12,7 @@ from pliant.checkpoint import open_checkpoint
 from pliant.cli.calibration import CalibrationData, check_image_size
 from pliant.cli.console import Json, Quiet, Report, check_positive, emit, numbers, progress, show
 from pliant.cli.maps import fit_like_
-from pliant.cli.outputs import Outputs, files_of
+from pliant.cli.outputs import Outputs, Result, files_of
 from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
 from pliant.cli.source import Asked, Readers
 from pliant.cli.tasks import TASKS, Measured, measured
@@ -21,10 +21,12 @@ from pliant.elastic import Elastic
 from pliant.errors import InputError
 from pliant.evaluation import Curve, Kept, table
 from pliant.evaluation.cache import Cache, default_folder, opened_cache
+from pliant.evaluation.latency import with_latency
 from pliant.evaluation.measure import evaluate as evaluate_sizes
 from pliant.rankers.rank import ALLOWED, is_ranker
 from pliant.rankers.rank import rank as rank_model
 from pliant.ranking import Ranking
+from pliant.speed.inputs import inputs_of, length_of
 
 _SPARSITIES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"
 
@@ -47,6 +49,7 @@ def evaluate(
     batch_size: Annotated[int, typer.Option(help="Inputs in a batch.")] = 32,
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = 128,
     image_size: Annotated[int | None, typer.Option(help="Height and width of images, in pixels.")] = None,
+    latency: Annotated[bool, typer.Option("--latency", help="Time every size too, with one input.")] = False,
     pooling: Annotated[str | None, typer.Option(help="In place of the ranking's: cls, mean, last or pooler.")] = None,
     prompt: Prompt = None,
     query_prompt: QueryPrompt = None,
@@ -70,16 +73,15 @@ def evaluate(
     sizes, rivals = numbers(sparsity, "--sparsity"), _rivals(against)
     reading = (batch_size, max_tokens, image_size)
     with progress(quiet or as_json) as advance:
-        advance("loading", 0)
         subject = _Subject.open(directory, asked, (prompt, query_prompt, document_prompt), pooling, reading)
         sources = _calibration(subject.ranking, calibration) if rivals else None
         with opened_cache(None if no_cache else cache or default_folder(), _contents(directory)) as kept:
-            curves = subject.curves(sizes, rivals, sources, kept, advance)
-            outputs.write(curves, subject.kept(sizes), _provenance(subject.ranking, subject.elastic))
+            result = subject.result(sizes, rivals, sources, kept, latency, advance)
+            outputs.write(result)
             kept.finish()
-    show(table(curves), quiet or as_json)
+    show(table(result.curves), quiet or as_json)
     if as_json:
-        emit({"curves": [curve.to_json() for curve in curves]})
+        emit(result.to_json())
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class _Subject:
     directory: Path
     ranking: Ranking
     elastic: Elastic
+    readers: Readers
     measured: Measured
 
     @classmethod
@@ -108,27 +111,33 @@ class _Subject:
         elastic = Elastic(checkpoint.model, ranking)
         pooling = usual_pooling(checkpoint, pooling, prompts) or elastic.anatomy.pooling
         readers = Readers(checkpoint, prompts, pooling, batch_size, max_tokens, image_size)
-        return cls(directory, ranking, elastic, measured(asked, readers, ranking.provenance.get("model")))
+        return cls(directory, ranking, elastic, readers, measured(asked, readers, ranking.provenance.get("model")))
 
-    def kept(self, sizes: tuple[float, ...]) -> Kept:
-        """Return what the sizes keep of each layer."""
-        return Kept.of(self.elastic, sizes)
-
-    def curves(
+    def result(
         self,
         sizes: tuple[float, ...],
         rivals: tuple[str, ...],
         sources: CalibrationData | None,
         cache: Cache,
+        latency: bool,
         report: Report,
-    ) -> list[Curve]:
+    ) -> Result:
         """Measure the model as it is ranked, and as others would rank it."""
         ranker = str(self.ranking.provenance.get("ranker", "ranking"))
-        curves = [self._curve(self.elastic, ranker, sizes, cache, report)]
-        for rival in rivals:
-            elastic = _rival(self.directory, rival, self.elastic, sources)
-            curves.append(self._curve(elastic, rival, sizes, cache, report))
-        return curves
+        curves: list[Curve] = []
+        for name in (ranker, *rivals):
+            elastic = _rival(self.directory, name, self.elastic, sources) if curves else self.elastic
+            curve = self._curve(elastic, name, sizes, cache, report)
+            curves.append(self._timed(curve, elastic, report) if latency else curve)
+        return Result(tuple(curves), Kept.of(self.elastic, sizes), _provenance(self.ranking, self.elastic))
+
+    def _timed(self, curve: Curve, elastic: Elastic, report: Report) -> Curve:
+        """Add the time that each size takes for one input as long as any that was measured on."""
+        readers = self.readers
+        tokens = min(readers.max_tokens, readers.checkpoint.max_tokens)
+        (one,) = inputs_of(readers.checkpoint, [1], tokens, readers.image_size)
+        length = length_of(elastic.model, one) or elastic.anatomy.native_tokens
+        return with_latency(curve, elastic, one, length, progress=lambda done: report(f"{curve.ranker}: timing", done))
 
     def _curve(self, elastic: Elastic, ranker: str, sizes: tuple[float, ...], cache: Cache, report: Report) -> Curve:
         return evaluate_sizes(

@@ -15,6 +15,7 @@ from pliant.cli.cut import cut
 from pliant.cli.describe import describe
 from pliant.cli.eval import evaluate
 from pliant.cli.rank import rank
+from pliant.cli.report import report
 from pliant.errors import PliantError
 
 _USAGE_ERROR = 2
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command()(describe)
 app.command()(rank)
 app.command("eval")(evaluate)
+app.command()(report)
 app.command()(cut)
 app.command()(bench)
 

@@ -1,4 +1,4 @@
-"""The files that `pliant eval` writes, checked before the measurement and written after it."""
+"""The files that measurements are written to, checked before the long part and written after it."""
 
 import csv
 import json
@@ -12,6 +12,25 @@ from pliant.errors import InputError
 from pliant.evaluation import Curve, Kept, check_plot, kept_plot, plot, write_report
 from pliant.evaluation.curve import CSV_COLUMNS, rows
 from pliant.files import check_writable, replacing
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `pliant eval` found.
+
+    Args:
+        curves: The curves, the emphasised one first.
+        kept: What each size keeps of each layer; None where that isn't known.
+        provenance: How the ranking was made.
+    """
+
+    curves: tuple[Curve, ...]
+    kept: Kept | None
+    provenance: Mapping[str, object]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the curves, and how the ranking was made, as a dictionary that JSON can hold."""
+        return {"curves": [curve.to_json() for curve in self.curves], "made_with": dict(self.provenance)}
 
 
 @dataclass(frozen=True)
@@ -55,22 +74,22 @@ class Outputs:
         for path in drawn:
             check_plot(path)
 
-    def write(self, curves: Sequence[Curve], kept: Kept, provenance: Mapping[str, object]) -> None:
+    def write(self, result: Result) -> None:
         """Write all that is wanted.
 
         Raises:
             InputError: A file can't be written.
         """
         if self.json is not None:
-            write_json(self.json, {"curves": [curve.to_json() for curve in curves]})
+            write_json(self.json, result.to_json())
         if self.csv is not None:
-            _write_csv(self.csv, curves)
+            _write_csv(self.csv, result.curves)
         if self.plot is not None:
-            plot(curves, self.plot)
-        if self.kept_plot is not None:
-            kept_plot(kept, self.kept_plot)
+            plot(result.curves, self.plot)
+        if self.kept_plot is not None and result.kept is not None:
+            kept_plot(result.kept, self.kept_plot)
         if self.report is not None:
-            write_report(self.report, curves, kept, provenance)
+            write_report(self.report, result.curves, result.kept, result.provenance)
 
 
 def files_of(directory: Path, data: Iterable[str] = ()) -> list[Path]:

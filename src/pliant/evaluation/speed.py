@@ -1,11 +1,11 @@
 """A measurement of speed as a table for the terminal, and as charts."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pliant.evaluation.formatting import NO_VALUE, asked, percent, quantity
 from pliant.evaluation.panels import Line, Panel
 from pliant.speed import Size, Speed, Switching
+from pliant.speed.machine import description
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -19,10 +19,6 @@ _COLUMNS = ("size", "p50 ms", "p99 ms", "items/s", "speed-up", "MACs", "share", 
 def speed_panels(speed: Speed) -> tuple[Panel, ...]:
     """Return two charts over sparsity: the speed-up at each batch size, and the time of the smallest batches."""
     return (_speedups(speed), _latency(speed))
-
-
-def _over(sizes: Sequence[Size]) -> tuple[float, ...]:
-    return tuple(size.sparsity for size in sizes)
 
 
 def _speedups(speed: Speed) -> Panel:
@@ -39,7 +35,7 @@ def _speedups(speed: Speed) -> Panel:
             if points:
                 lines.append(Line(name, role, place if form == "view" else color + place, points))
     note = "How many times as fast as the untouched model, by the medians. Dashed: if time were arithmetic alone."
-    return Panel("Speed-up", note, tuple(lines), 1.0, _over(speed.of("view")))
+    return Panel("Speed-up", note, tuple(lines), 1.0)
 
 
 def _latency(speed: Speed) -> Panel:
@@ -49,7 +45,7 @@ def _latency(speed: Speed) -> Panel:
     band = tuple((size.sparsity, timing.p50_ms, timing.p99_ms) for size, timing in zip(sizes, timings, strict=True))
     note = f"Median time of a batch of {batch}, in milliseconds. The band reaches up to the 99th percentile."
     original = speed.original.timing(batch).p50_ms
-    return Panel("Latency, ms", note, (Line("median", "main", 0, points, band),), original, _over(sizes))
+    return Panel("Latency, ms", note, (Line("median", "main", 0, points, band),), original)
 
 
 def speed_table(speed: Speed) -> "Group":
@@ -69,8 +65,7 @@ def speed_table(speed: Speed) -> "Group":
 def headline(speed: Speed) -> str:
     """Say what was measured, and on what, in one line."""
     sides = "" if speed.image_size is None else f", images of {' × '.join(map(str, speed.image_size))} pixels"
-    threads = f", {speed.threads} thread{'s' if speed.threads > 1 else ''}" if speed.device == "cpu" else ""
-    where = f"{speed.device_name} ({speed.device}{threads}), {speed.precision}"
+    where = description(speed.device_name, speed.device, speed.threads, speed.precision)
     return f"{speed.model}, ranked by {speed.ranker}, on {where}, inputs of {speed.tokens} tokens{sides}"
 
 
