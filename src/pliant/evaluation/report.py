@@ -20,8 +20,8 @@ from pliant.evaluation.svg import draw
 from pliant.evaluation.tasks.retrieval import AT
 from pliant.files import replacing
 
-# From these shares on, a cell's colour is too strong for the page's ink: on a dark page, and on a light one.
-_MID, _DEEP = 0.55, 0.75
+# Beyond these shares, a cell's colour wants the other ink, black or white: on a dark page, and on a light one.
+_MID, _DEEP = 0.57, 0.87
 
 _TILES = 6
 
