@@ -13,6 +13,7 @@ import torch
 
 from pliant.files import replacing
 from pliant.rankers.rank import PRESETS
+from pliant.speed.machine import processor
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -33,11 +34,6 @@ def order(runs: Iterable[str]) -> list[str]:
     return [f"{run}{suffix}" for run in plain for suffix in (MAPPED, "")]
 
 
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
 def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     return subprocess.run(command, capture_output=True, text=True, cwd=RESULTS.parent, check=False).stdout.strip()
@@ -45,7 +41,7 @@ def _commit() -> str:
 
 def save(name: str, result: dict[str, Any]) -> Path:
     about = {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
         "threads": torch.get_num_threads(),
         "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else None,

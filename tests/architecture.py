@@ -44,10 +44,11 @@ ALLOWED = {
     "intact": f"loaders {GROUND}",
     "data": f"demo loaders tables {GROUND}",
     "datasets": f"data tables evaluation.retrieval {GROUND}",
-    "evaluation": RUNTIME,
+    "speed": f"data {RUNTIME}",
+    "evaluation": f"speed {RUNTIME}",
     "export": RUNTIME,
     "serve": f"data {RUNTIME}",
-    "cli": f"serve evaluation export rankers gates objectives datasets data intact demo {RUNTIME}",
+    "cli": f"serve evaluation speed export rankers gates objectives datasets data intact demo {RUNTIME}",
     "pliant": f"rankers {RUNTIME}",
 }
 

@@ -45,6 +45,23 @@ def forward(model: nn.Module, batch: Batch) -> Any:
         raise ValueError(str(error) or "an assertion of the model's own failed") from error
 
 
+def called(model: nn.Module, batch: Batch) -> Any:
+    """Return what a model makes of a batch that a user's data and sizes have shaped.
+
+    Raises:
+        InputError: The model can't take it; most have image sizes that they can't take.
+    """
+    try:
+        return forward(model, batch)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError, TypeError, LookupError) as error:
+        reason = " ".join(str(error).split()).removesuffix(".")
+        raise InputError(
+            f"The model can't take these inputs: {reason:.300}. Do the tokenizer or processor and the size suit it?"
+        ) from error
+
+
 def check_several(batches: object) -> None:
     """Refuse a single batch, and what can't be gone through.
 

@@ -29,7 +29,9 @@ def test_values_are_the_points_own(make_curve: Callable[..., Curve]) -> None:
     curve = make_curve()
     cosine, retrieval = panels([curve])
     assert cosine.lines[-1].points == tuple((point.sparsity, point.value("cosine")) for point in curve.points)
-    assert cosine.lines[-1].floor == tuple((point.sparsity, point.value("worst_cosine")) for point in curve.points)
+    assert cosine.lines[-1].band == tuple(
+        (point.sparsity, point.value("worst_cosine"), point.value("cosine")) for point in curve.points
+    )
     assert retrieval.lines[-1].points == tuple(
         (point.sparsity, point.value("ndcg_slim_queries")) for point in curve.points
     )

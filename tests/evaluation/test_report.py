@@ -5,15 +5,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from evaluation.curves import with_tokens
+from evaluation.curves import timed, with_tokens
 
 from pliant.errors import InputError
 from pliant.evaluation.curve import Curve
 from pliant.evaluation.kept import Kept
 from pliant.evaluation.report import write_report
+from pliant.evaluation.runs import joined
 
 PROVENANCE = {"model": "demo:text", "seed": 0, "settings": {"rest": "mean"}, "note": None}
-VOID = {"meta", "link", "br", "circle", "path"}
+VOID = {"meta", "link", "br", "circle", "path", "input"}
 
 
 class Page(HTMLParser):
@@ -122,7 +123,36 @@ def test_parts_without_data_are_left_out(make_curve: Callable[..., Curve], tmp_p
     page = written(tmp_path / "r.html", [make_curve(retrieval=False)], None)
     assert list(page.tables) == ["Numbers by size"]
     assert "nDCG" not in "".join(page.text)
-    assert page.tags.count("svg") == 1
+    assert page.tags.count("svg") == len(["sparsity", "parameters", "MACs"])
+
+
+def test_charts_come_once_for_each_measure_of_size(curves: list[Curve], tmp_path: Path) -> None:
+    page = written(tmp_path / "r.html", curves, None)
+    assert page.tags.count("input") == 3 and page.tags.count("svg") == 2 * 3
+    page = written(tmp_path / "r.html", [timed(curve) for curve in curves], None)
+    assert page.tags.count("input") == 4 and page.tags.count("svg") == 2 * 4
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert text.count(" checked>") == 1 and 'id="by-sparsity" checked>' in text
+    names = re.findall(r'id="(by-\w+)"', text)
+    assert names == ["by-sparsity", "by-parameters", "by-macs", "by-latency"]
+    assert all(f"#{name}:checked ~ .{name}" in text and f'class="pair by {name}"' in text for name in names)
+
+
+def test_times_are_exactly_those_of_the_json(curves: list[Curve], tmp_path: Path) -> None:
+    ours = timed(curves[0])
+    page = written(tmp_path / "r.html", [ours], None)
+    rows = [[float(value) for value in row] for row in page.tables["Numbers by size"][1:]]
+    assert rows == [[v for name, v in point.items() if name != "intervals"] for point in ours.to_json()["points"]]
+    text = " ".join("".join(page.text).split())
+    assert "Measured on A Processor (cpu, 2 threads)" in text and "of 20 ms for one input of 128 tokens" in text
+
+
+def test_several_runs_are_named(make_curve: Callable[..., Curve], tmp_path: Path) -> None:
+    (mean,) = joined([[make_curve(rate=rate)] for rate in (1.0, 1.5)])
+    page = written(tmp_path / "r.html", [mean], None)
+    assert "mean of 2 runs" in "".join(page.text)
+    rows = [[float(value) for value in row] for row in page.tables["Numbers by size"][1:]]
+    assert rows == [[v for name, v in point.items() if name != "intervals"] for point in mean.to_json()["points"]]
 
 
 def test_both_schemes_and_narrow_screens_are_provided_for(curves: list[Curve], tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def progress(quiet: bool) -> Iterator[Report]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<28}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bars:
-        bar = bars.add_task("", total=1.0)
+        bar = bars.add_task("loading", total=1.0)
         yield lambda label, fraction: bars.update(bar, description=label, completed=fraction)
 
 

@@ -35,7 +35,6 @@ def cut(
         raise InputError(f"Unknown --format {file_format!r}. Allowed: {', '.join(_FORMATS)}.")
     refuse_existing(out)
     with progress(quiet or as_json) as report:
-        report("loading", 0)
         checkpoint, ranking = load_elastic(directory)
         elastic = Elastic(checkpoint.model, ranking)
         plan = elastic.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens)

@@ -1,6 +1,7 @@
 """`pliant eval`: what each size of an elastic directory keeps."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,7 @@ from pliant.cli.asked import Asked, HowRead
 from pliant.cli.calibration import CalibrationData, SkipCorrupt, check_image_size, check_skip_corrupt, skipped_notes
 from pliant.cli.console import Json, Quiet, Report, emit, numbers, progress, show, show_notes
 from pliant.cli.maps import fit_like_
-from pliant.cli.outputs import Outputs, results
+from pliant.cli.outputs import Outputs, Result, files_of
 from pliant.cli.prompts import DocumentPrompt, Prompt, QueryPrompt, prompts_of, usual_pooling
 from pliant.cli.source import Readers
 from pliant.cli.tasks import TASKS, Measured, measured
@@ -22,11 +23,13 @@ from pliant.elastic import Elastic
 from pliant.errors import InputError
 from pliant.evaluation import Curve, Kept, table
 from pliant.evaluation.cache import Cache, default_folder, opened_cache
+from pliant.evaluation.latency import with_latency
 from pliant.evaluation.measure import evaluate as evaluate_sizes
 from pliant.intact import named
 from pliant.rankers.rank import ALLOWED, is_ranker
 from pliant.rankers.rank import rank as rank_model
 from pliant.ranking import Ranking
+from pliant.speed.inputs import inputs_of, length_of
 
 _SPARSITIES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"
 
@@ -52,6 +55,7 @@ def evaluate(
     max_tokens: Annotated[int, typer.Option(help="Longer texts are cut off.")] = 128,
     image_size: Annotated[int | None, typer.Option(help="Height and width of images, in pixels.")] = None,
     skip_corrupt: SkipCorrupt = False,
+    latency: Annotated[bool, typer.Option("--latency", help="Time every size too, with one input.")] = False,
     pooling: Annotated[str | None, typer.Option(help="In place of the ranking's: cls, mean, last or pooler.")] = None,
     prompt: Prompt = None,
     query_prompt: QueryPrompt = None,
@@ -71,17 +75,18 @@ def evaluate(
     columns = (column, label_column, train_data, query_column, document_column, pair_columns, score_column)
     asked = Asked(tasks, tuple(data or ()), *columns, inputs, mteb, documents_at, skip_corrupt)
     outputs = Outputs(report, plot_path, kept_path, json_path, csv_path)
-    outputs.check(_files(directory, asked.paths))
+    outputs.check(files_of(directory, asked.paths))
     sizes, rivals = numbers(sparsity, "--sparsity"), _rivals(against)
-    place = None if no_cache else cache or default_folder()
     with progress(quiet or as_json) as advance:
         advance("loading", 0)
         subject = _Subject.open(directory, asked, how, rivals, calibration)
-        curves = subject.measured_into(outputs, sizes, place, advance)
-    show_notes(skipped_notes(subject.skipped), quiet or as_json)
-    show(table(curves), quiet or as_json)
+        result = subject.measured_into(
+            outputs, sizes, None if no_cache else cache or default_folder(), latency, advance
+        )
+    show_notes(skipped_notes(result.skipped), quiet or as_json)
+    show(table(result.curves), quiet or as_json)
     if as_json:
-        emit(results(curves, subject.skipped))
+        emit(result.to_json())
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ class _Subject:
     directory: Path
     ranking: Ranking
     elastic: Elastic
+    readers: Readers
     measured: Measured
     rivals: tuple[str, ...]
     calibration: CalibrationData | None
@@ -111,7 +117,7 @@ class _Subject:
         readers = Readers(checkpoint, prompts, pooling, how.batch_size, how.max_tokens, how.image_size)
         found = measured(asked, readers, ranking.provenance.get("model"))
         sources = _calibration(ranking, calibration, asked.skip_corrupt) if rivals else None
-        return cls(directory, ranking, elastic, found, rivals, sources)
+        return cls(directory, ranking, elastic, readers, found, rivals, sources)
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -120,24 +126,32 @@ class _Subject:
         return tuple(dict.fromkeys((*self.measured.skipped, *theirs)))
 
     def measured_into(
-        self, outputs: Outputs, sizes: tuple[float, ...], place: Path | None, report: Report
-    ) -> list[Curve]:
+        self, outputs: Outputs, sizes: tuple[float, ...], place: Path | None, latency: bool, report: Report
+    ) -> Result:
         """Measure all, and write what is wanted."""
         with opened_cache(place, _contents(self.directory)) as cache:
-            curves = self.curves(sizes, cache, report)
+            curves = tuple(self.curves(sizes, cache, latency, report))
             about = _provenance(self.ranking, self.elastic, self.skipped)
-            outputs.write(curves, Kept.of(self.elastic, sizes), about, self.skipped)
+            result = Result(curves, Kept.of(self.elastic, sizes), about, self.skipped)
+            outputs.write(result)
             cache.finish()
-        return curves
+        return result
 
-    def curves(self, sizes: tuple[float, ...], cache: Cache, report: Report) -> list[Curve]:
+    def curves(self, sizes: tuple[float, ...], cache: Cache, latency: bool, report: Report) -> Iterator[Curve]:
         """Measure the model as it is ranked, and as others would rank it."""
         ranker = str(self.ranking.provenance.get("ranker", "ranking"))
-        curves = [self._curve(self.elastic, ranker, sizes, cache, report)]
-        for rival in self.rivals:
-            elastic = _rival(self.directory, rival, self.elastic, self.calibration)
-            curves.append(self._curve(elastic, rival, sizes, cache, report))
-        return curves
+        for place, name in enumerate((ranker, *self.rivals)):
+            elastic = _rival(self.directory, name, self.elastic, self.calibration) if place else self.elastic
+            curve = self._curve(elastic, name, sizes, cache, report)
+            yield self._timed(curve, elastic, report) if latency else curve
+
+    def _timed(self, curve: Curve, elastic: Elastic, report: Report) -> Curve:
+        """Add the time that each size takes for one input as long as any that was measured on."""
+        readers = self.readers
+        tokens = min(readers.max_tokens, readers.checkpoint.max_tokens)
+        (one,) = inputs_of(readers.checkpoint, [1], tokens, readers.image_size)
+        length = length_of(elastic.model, one) or elastic.anatomy.native_tokens
+        return with_latency(curve, elastic, one, length, progress=lambda done: report(f"{curve.ranker}: timing", done))
 
     def _curve(self, elastic: Elastic, ranker: str, sizes: tuple[float, ...], cache: Cache, report: Report) -> Curve:
         return evaluate_sizes(
@@ -150,15 +164,6 @@ class _Subject:
             progress=lambda label, fraction: report(f"{ranker}: {label}", fraction),
             store_of=lambda reading, cut: cache.store(elastic.ranking, reading, cut),
         )
-
-
-def _files(directory: Path, data: tuple[str, ...]) -> list[Path]:
-    """Return the files that a measurement reads, as far as they are named."""
-    manifest = directory / MANIFEST
-    names = read_json(manifest).get("files") if manifest.is_file() else None
-    # Whether the manifest is whole is seen when the directory is loaded.
-    written = [directory / name for name in names] if isinstance(names, dict) else []
-    return [manifest, *written, *map(Path, data)]
 
 
 def _contents(directory: Path) -> str:

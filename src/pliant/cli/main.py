@@ -10,10 +10,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from pliant.cli.bench import bench
 from pliant.cli.cut import cut
 from pliant.cli.describe import describe
 from pliant.cli.eval import evaluate
 from pliant.cli.rank import rank
+from pliant.cli.report import report
 from pliant.errors import PliantError
 
 _USAGE_ERROR = 2
@@ -31,7 +33,9 @@ app = typer.Typer(
 app.command()(describe)
 app.command()(rank)
 app.command("eval")(evaluate)
+app.command()(report)
 app.command()(cut)
+app.command()(bench)
 
 
 class _Stopped(BaseException):

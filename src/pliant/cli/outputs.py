@@ -1,4 +1,4 @@
-"""The files that `pliant eval` writes, checked before the measurement and written after it."""
+"""The files that measurements are written to, checked before the long part and written after it."""
 
 import csv
 import json
@@ -7,10 +7,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pliant.conventions import MANIFEST, read_json
 from pliant.errors import InputError
 from pliant.evaluation import Curve, Kept, check_plot, kept_plot, plot, write_report
 from pliant.evaluation.curve import CSV_COLUMNS, rows
 from pliant.files import check_writable, replacing
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `pliant eval` found.
+
+    Args:
+        curves: The curves, the emphasised one first.
+        kept: What each size keeps of each layer; None where that isn't known.
+        provenance: How the ranking was made.
+        skipped: Names of images that were left out.
+    """
+
+    curves: tuple[Curve, ...]
+    kept: Kept | None
+    provenance: Mapping[str, object]
+    skipped: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the curves, how the ranking was made, and what was left out if anything was, as JSON can hold it."""
+        left_out = {"skipped": list(self.skipped)} if self.skipped else {}
+        return {"curves": [curve.to_json() for curve in self.curves], "made_with": dict(self.provenance), **left_out}
 
 
 @dataclass(frozen=True)
@@ -54,41 +77,47 @@ class Outputs:
         for path in drawn:
             check_plot(path)
 
-    def write(
-        self, curves: Sequence[Curve], kept: Kept, provenance: Mapping[str, object], skipped: Sequence[str] = ()
-    ) -> None:
+    def write(self, result: Result) -> None:
         """Write all that is wanted.
-
-        Args:
-            curves: What was measured.
-            kept: What the sizes keep of each layer.
-            provenance: How all was made, for the report.
-            skipped: Names of images that were left out.
 
         Raises:
             InputError: A file can't be written.
         """
         if self.json is not None:
-            _write_json(self.json, results(curves, skipped))
+            write_json(self.json, result.to_json())
         if self.csv is not None:
-            _write_csv(self.csv, curves)
+            _write_csv(self.csv, result.curves)
         if self.plot is not None:
-            plot(curves, self.plot)
-        if self.kept_plot is not None:
-            kept_plot(kept, self.kept_plot)
+            plot(result.curves, self.plot)
+        if self.kept_plot is not None and result.kept is not None:
+            kept_plot(result.kept, self.kept_plot)
         if self.report is not None:
-            write_report(self.report, curves, kept, provenance)
+            write_report(self.report, result.curves, result.kept, result.provenance)
 
 
-def results(curves: Sequence[Curve], skipped: Sequence[str]) -> dict[str, Any]:
-    """Return what programs get: the curves and, where some were left out, the names of images."""
-    left_out = {"skipped": list(skipped)} if skipped else {}
-    return {"curves": [curve.to_json() for curve in curves], **left_out}
+def files_of(directory: Path, data: Iterable[str] = ()) -> list[Path]:
+    """Return the files that a measurement of a model reads, as far as they are named.
+
+    Args:
+        directory: The model's directory, an elastic one or any other.
+        data: Where its inputs come from.
+    """
+    manifest = directory / MANIFEST
+    names = read_json(manifest).get("files") if manifest.is_file() else None
+    # Whether the manifest is whole is seen when the directory is loaded.
+    written = [directory / name for name in names] if isinstance(names, dict) else []
+    beside = list(directory.iterdir()) if directory.is_dir() else []
+    return [manifest, *written, *beside, *map(Path, data)]
 
 
-def _write_json(path: Path, found: Mapping[str, Any]) -> None:
+def write_json(path: Path, result: Mapping[str, Any]) -> None:
+    """Write a result as JSON.
+
+    Raises:
+        InputError: The file can't be written.
+    """
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 
 def _write_csv(path: Path, curves: Sequence[Curve]) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pliant.anatomy import Kind
 from pliant.errors import InputError, MissingExtraError
+from pliant.evaluation.axes import SPARSITY
 from pliant.evaluation.curve import Curve
 from pliant.evaluation.kept import Kept
-from pliant.evaluation.panels import REMOVED, Line, Panel, panels, shorten, spaced, spread, ticks
+from pliant.evaluation.panels import Line, Panel, panels, shorten, spaced, spread, ticks
 from pliant.files import replacing
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ def _draw_line(axes: "Axes", line: Line) -> None:
     axes.plot(
         xs, ys, color=color, linewidth=width, linestyle=style, marker="o", markersize=size, zorder=4 if ours else 3
     )
-    if line.floor:
-        axes.fill_between(xs, [y for _, y in line.floor], ys, color=color, alpha=0.12, linewidth=0, zorder=2)
+    if line.band:
+        places, low, high = zip(*line.band, strict=True)
+        axes.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0, zorder=2)
 
 
 def _label_lines(axes: "Axes", panel: Panel, marks: list[float]) -> None:
@@ -82,7 +84,7 @@ def _label_lines(axes: "Axes", panel: Panel, marks: list[float]) -> None:
     gap = 13 / 220 * (marks[-1] - marks[0])
     ends = [line.points[-1] for line in panel.lines]
     heights = spread([y for _, y in ends], gap, marks[0], marks[-1])
-    right = panel.sparsities[-1]
+    right = panel.places[0 if panel.axis.falls else -1]
     for line, height in zip(panel.lines, heights, strict=True):
         axes.annotate(
             shorten(line.label),
@@ -96,11 +98,14 @@ def _label_lines(axes: "Axes", panel: Panel, marks: list[float]) -> None:
         )
 
 
-def _mark_sparsities(axes: "Axes", sparsities: Sequence[float]) -> None:
+def _mark_sizes(axes: "Axes", panel: Panel) -> None:
     # A label needs a seventeenth of the axis.
-    shown = spaced(sparsities, (sparsities[-1] - sparsities[0]) / 17)
-    axes.set_xticks([sparsities[i] for i in shown], [f"{round(100 * sparsities[i], 1):g}" for i in shown])
-    axes.set_xlabel(REMOVED)
+    marks = panel.marks
+    shown = [marks[i] for i in spaced(marks, (panel.places[-1] - panel.places[0]) / 17)]
+    axes.set_xticks(shown, [panel.axis.tick(mark) for mark in shown])
+    axes.set_xlabel(panel.axis.label)
+    if panel.axis.falls:
+        axes.invert_xaxis()
 
 
 def _draw_panel(axes: "Axes", panel: Panel) -> None:
@@ -108,8 +113,8 @@ def _draw_panel(axes: "Axes", panel: Panel) -> None:
     axes.axhline(panel.reference, color=MUTED, linewidth=1, linestyle=(0, (1, 2)), zorder=1)
     axes.annotate(
         f"full model {panel.reference:.3g}",
-        (panel.sparsities[0], panel.reference),
-        xytext=(0, 4),
+        (panel.places[-1 if panel.axis.falls else 0], panel.reference),
+        xytext=(0, -13 if panel.rises else 4),
         textcoords="offset points",
         color=MUTED,
     )
@@ -117,7 +122,7 @@ def _draw_panel(axes: "Axes", panel: Panel) -> None:
         _draw_line(axes, line)
     axes.set_yticks(marks, [f"{mark:g}" for mark in marks])
     axes.set_ylim(marks[0], marks[-1] + 0.06 * (marks[-1] - marks[0]))
-    _mark_sparsities(axes, panel.sparsities)
+    _mark_sizes(axes, panel)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.set_title(panel.title, loc="left", fontsize=12, fontweight="bold", pad=12)
@@ -135,7 +140,20 @@ def plot(curves: Sequence[Curve], path: str | Path) -> None:
         InputError: There are no points, the curves don't belong together, or the path can't be written.
         MissingExtraError: matplotlib is not installed.
     """
-    shown = panels(curves)
+    plot_panels(panels(curves), path)
+
+
+def plot_panels(shown: Sequence[Panel], path: str | Path) -> None:
+    """Write a PNG of some panels side by side.
+
+    Args:
+        shown: The panels, at least one.
+        path: The file to write; it ends in .png.
+
+    Raises:
+        InputError: The path doesn't end in .png, or can't be written.
+        MissingExtraError: matplotlib is not installed.
+    """
     check_plot(path)
     from matplotlib import rc_context
 
@@ -170,7 +188,7 @@ def _draw_kept(axes: "Axes", kept: Kept, kind: Kind) -> None:
     )
     axes.spines[:].set_visible(False)
     axes.set_ylabel("layer")
-    axes.set_xlabel(REMOVED)
+    axes.set_xlabel(SPARSITY.label)
     axes.set_title(f"{kind} kept, in %".capitalize(), loc="left", fontsize=12, fontweight="bold", pad=10)
 
 

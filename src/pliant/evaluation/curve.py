@@ -2,20 +2,45 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pliant.errors import InputError
 from pliant.evaluation.metric import Metric
 
-FORMAT = 2
-"""Version of the JSON that `Curve.to_json` writes; 1 had a fixed set of metrics, without intervals."""
+FORMAT = 3
+"""Version of the JSON that `Curve.to_json` writes; 2, which is still read, had neither latencies nor runs."""
 
 _SIZE = ("sparsity", "achieved_sparsity", "parameters", "macs")
+_LATENCY = "latency_ms"
 _INTERVALS = "intervals"
+_READ = (2, FORMAT)
+_NO_METRICS = {*_SIZE, _LATENCY, _INTERVALS}
 
-CSV_COLUMNS = ("model", "ranker", "task", *_SIZE, "metric", "value", "low", "high")
+CSV_COLUMNS = ("model", "ranker", "task", *_SIZE, "metric", "value", "low", "high", _LATENCY)
 """The columns of `rows`: one row for each metric of each size."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """How the latencies of a curve were measured.
+
+    Args:
+        full_ms: The full model's own, in milliseconds.
+        machine: What it ran on.
+        tokens: Length of the inputs, which came one by one.
+        rounds: How often each size was timed; a latency is the median.
+    """
+
+    full_ms: float
+    machine: str
+    tokens: int
+    rounds: int
+
+    def __post_init__(self) -> None:
+        """Refuse times and counts that aren't positive numbers."""
+        numbers = {"full_ms": self.full_ms, "tokens": self.tokens, "rounds": self.rounds}
+        _check_numbers(numbers)
 
 
 @dataclass(frozen=True)
@@ -28,6 +53,7 @@ class Point:
         parameters: All parameters of the slim model.
         macs: Multiply-accumulates for one input of the curve's `tokens`.
         metrics: What was measured, by name.
+        latency_ms: Median time for one input; None where it wasn't measured.
 
     Raises:
         InputError: A metric has the name of a size.
@@ -38,10 +64,11 @@ class Point:
     parameters: int
     macs: int
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    latency_ms: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse names that would stand twice in the JSON."""
-        if taken := sorted({*_SIZE, _INTERVALS} & set(self.metrics)):
+        if taken := sorted(_NO_METRICS & set(self.metrics)):
             raise InputError(f"A metric can't be called {taken[0]!r}: that is a part of every point. Rename it.")
 
     def value(self, metric: str) -> float | None:
@@ -51,7 +78,8 @@ class Point:
 
     def to_json(self) -> dict[str, Any]:
         """Return the point as a dictionary that JSON can hold: sizes and metrics side by side, intervals below."""
-        return {**{name: getattr(self, name) for name in _SIZE}, **_metrics_to_json(self.metrics)}
+        latency = {} if self.latency_ms is None else {_LATENCY: self.latency_ms}
+        return {**{name: getattr(self, name) for name in _SIZE}, **latency, **_metrics_to_json(self.metrics)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Point":
@@ -61,8 +89,10 @@ class Point:
             InputError: A part is missing, or is no number.
         """
         _check(data, {*_SIZE, _INTERVALS}, None, "point")
-        measured = {name: value for name, value in data.items() if name not in _SIZE}
-        return cls(*(data[name] for name in _SIZE), metrics=_metrics_from_json(measured))
+        measured = {name: value for name, value in data.items() if name not in (*_SIZE, _LATENCY)}
+        _check_numbers({name: data[name] for name in (*_SIZE, _LATENCY) if name in data}, least=0)
+        sizes = {name: data[name] for name in _SIZE}
+        return cls(**sizes, metrics=_metrics_from_json(measured), latency_ms=data.get(_LATENCY))
 
 
 @dataclass(frozen=True)
@@ -78,6 +108,8 @@ class Curve:
         full_parameters: All parameters of the full model.
         full_macs: Multiply-accumulates of the full model for one input of `tokens`.
         full: The full model's own metrics, by name.
+        latency: How the latencies were measured; None where they weren't.
+        runs: How many measurements this is the mean of. Of several, an interval is from the lowest to the highest.
     """
 
     model: str
@@ -88,6 +120,8 @@ class Curve:
     full_parameters: int
     full_macs: int
     full: Mapping[str, Metric] = field(default_factory=dict)
+    latency: Latency | None = None
+    runs: int = 1
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -114,6 +148,8 @@ class Curve:
             "full_parameters": self.full_parameters,
             "full_macs": self.full_macs,
             "full": _metrics_to_json(self.full),
+            "latency": None if self.latency is None else asdict(self.latency),
+            "runs": self.runs,
             "points": [point.to_json() for point in self.points],
         }
 
@@ -124,13 +160,25 @@ class Curve:
         Raises:
             InputError: A part is missing, unknown or no number, or another version wrote it.
         """
-        names = {"model", "ranker", "task", "tokens", "full_parameters", "full_macs", "full", "points"}
-        _check(data, {*names, "format"}, {*names, "format"}, "curve")
-        if data["format"] != FORMAT:
-            raise InputError(f"Curves of format {data['format']} can't be read, only {FORMAT}. Measure it again.")
-        points = tuple(Point.from_json(point) for point in data["points"])
-        plain = {name: data[name] for name in names - {"full", "points"}}
-        return cls(**plain, points=points, full=_metrics_from_json(data["full"]))
+        if not isinstance(data, Mapping) or data.get("format") not in _READ:
+            found = data.get("format") if isinstance(data, Mapping) else None
+            raise InputError(f"Curves of format {found} can't be read, only {FORMAT} and 2. Measure it again.")
+        added = {"latency", "runs"} if data["format"] == FORMAT else set()
+        plain = {"model", "ranker", "task", "tokens", "full_parameters", "full_macs"}
+        names = {*plain, *added, "format", "full", "points"}
+        _check(data, names, names, "curve")
+        _check_numbers({name: data[name] for name in ("tokens", "full_parameters", "full_macs")})
+        latency = data.get("latency")
+        if latency is not None:
+            parts = {"full_ms", "machine", "tokens", "rounds"}
+            _check(latency, parts, parts, "latency")
+        return cls(
+            **{name: data[name] for name in plain},
+            points=tuple(Point.from_json(point) for point in data["points"]),
+            full=_metrics_from_json(data["full"]),
+            latency=None if latency is None else Latency(**latency),
+            runs=data.get("runs", 1),
+        )
 
 
 def rows(curves: Sequence[Curve]) -> Iterator[tuple[Any, ...]]:
@@ -138,7 +186,8 @@ def rows(curves: Sequence[Curve]) -> Iterator[tuple[Any, ...]]:
     for curve in curves:
         for point in curve.points:
             size = (curve.model, curve.ranker, curve.task, *(getattr(point, name) for name in _SIZE))
-            yield from ((*size, name, found.value, found.low, found.high) for name, found in point.metrics.items())
+            for name, found in point.metrics.items():
+                yield (*size, name, found.value, found.low, found.high, point.latency_ms)
 
 
 def _metrics_to_json(metrics: Mapping[str, Metric]) -> dict[str, Any]:
@@ -158,8 +207,17 @@ def _metrics_from_json(data: Mapping[str, Any]) -> dict[str, Metric]:
     return {name: Metric(value, *intervals.get(name, (None, None))) for name, value in values.items()}
 
 
-def _check(data: Mapping[str, Any], needed: set[str], known: set[str] | None, what: str) -> None:
+def _check_numbers(values: Mapping[str, Any], least: float = 1e-9) -> None:
+    """Refuse sizes that are no finite numbers from `least` on."""
+    for name, value in values.items():
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value < math.inf:
+            raise InputError(f"Not a saved curve: {name} is {value!r:.40}, no number that it can be. Measure it again.")
+
+
+def _check(data: Any, needed: set[str], known: set[str] | None, what: str) -> None:
     """Refuse a dictionary that lacks a part or, where all that may be in it is `known`, has another."""
+    if not isinstance(data, Mapping):
+        raise InputError(f"Not a saved {what}: {data!r:.40}. Measure it again with this version.")
     missing, unknown = sorted(needed - set(data)), sorted(set(data) - known) if known else []
     if missing or unknown:
         raise InputError(

@@ -15,6 +15,14 @@ def quantity(number: float) -> str:
     return _three_digits(number) if number % 1 else f"{number:.0f}"
 
 
+def rounded(number: float) -> str:
+    """Return a round count with its SI prefix and no more digits than it has: 20000000 is '20 M'."""
+    for size, prefix in _UNITS:
+        if number >= size:
+            return f"{number / size:g}\N{NO-BREAK SPACE}{prefix}"
+    return f"{number:g}"
+
+
 def _three_digits(number: float) -> str:
     decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
     return f"{number:.{decimals}f}"

@@ -2,16 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pliant.errors import InputError
+from pliant.evaluation.axes import SPARSITY, Axis
 from pliant.evaluation.curve import Curve
 from pliant.evaluation.labels import label_of
 from pliant.evaluation.tasks.retrieval import AT
-
-REMOVED = "prunable parameters removed, %"
-"""What the horizontal axis of each chart is."""
 
 Role = Literal["main", "second", "other"]
 
@@ -24,39 +22,58 @@ class Line:
         label: What it is called, beside its last point.
         role: `main` is the first curve, `second` another reading of it, `other` the rest.
         color: Position in the drawing's list of colours: one per curve.
-        points: Sparsity and value, ascending in sparsity.
-        floor: Where it starts, the lower edge of the band under the line; empty without a band.
+        points: Place on the axis and value, from the largest model to the smallest.
+        band: The band around the line: place, its lower and its upper edge; empty without one.
     """
 
     label: str
     role: Role
     color: int
     points: tuple[tuple[float, float], ...]
-    floor: tuple[tuple[float, float], ...] = ()
+    band: tuple[tuple[float, float, float], ...] = ()
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart: lines over sparsity, and where the full model stands.
+    """One chart: lines over a measure of size, and where the full model stands.
 
     Args:
         title: What is shown.
         note: How to read it, in one sentence.
         lines: The lines, the most important last, so that it is drawn on top.
         reference: The full model's value.
-        sparsities: All sparsities that some line has, ascending.
+        axis: What the size is measured by.
     """
 
     title: str
     note: str
     lines: tuple[Line, ...]
     reference: float
-    sparsities: tuple[float, ...]
+    axis: Axis = SPARSITY
+
+    @property
+    def places(self) -> tuple[float, ...]:
+        """All places that some line has, ascending."""
+        return tuple(sorted({place for line in self.lines for place, _ in line.points}))
+
+    @property
+    def marks(self) -> tuple[float, ...]:
+        """Where the axis has a number: at each sparsity, else at round numbers between the first place and the last."""
+        places = self.places
+        if self.axis is SPARSITY or places[0] == places[-1]:
+            return places
+        return tuple(mark for mark in ticks(places[0], places[-1]) if places[0] <= mark <= places[-1])
 
     @property
     def values(self) -> tuple[float, ...]:
         """All values that must fit in the chart."""
-        return (self.reference, *(value for line in self.lines for _, value in line.points + line.floor))
+        edges = (value for line in self.lines for _, low, high in line.band for value in (low, high))
+        return (self.reference, *(value for line in self.lines for _, value in line.points), *edges)
+
+    @property
+    def rises(self) -> bool:
+        """Whether the most important line ends above the full model, whose name is in its way above."""
+        return self.lines[-1].points[-1][1] > self.reference
 
 
 def check_comparable(curves: Sequence[Curve]) -> None:
@@ -70,64 +87,87 @@ def check_comparable(curves: Sequence[Curve]) -> None:
         )
 
 
-def panels(curves: Sequence[Curve]) -> tuple[Panel, ...]:
+def panels(curves: Sequence[Curve], axis: Axis = SPARSITY) -> tuple[Panel, ...]:
     """Return the charts for `curves`, the first being the one to emphasise: one for each task that was measured.
+
+    Args:
+        curves: Curves of one model on one task.
+        axis: What size is measured by; the first curve must have it.
 
     Raises:
         InputError: There are no points, or the curves are of different models or tasks.
     """
     check_comparable(curves)
-    ours = curves[0]
-    found = [_cosine_panel(curves)] if "cosine" in ours.metrics else []
+    ours, drawing = curves[0], _Drawing(curves, axis)
+    found = [drawing.cosine()] if "cosine" in ours.metrics else []
     for metric in ours.metrics:
         full = ours.full_value(metric)
         if label_of(metric).of_full and full is not None:
-            retrieval = metric == "ndcg_slim_queries"
-            found.append(_ndcg_panel(curves, full) if retrieval else _metric_panel(curves, metric, full))
-    return tuple(found) or (_metric_panel(curves, ours.metrics[0], 1.0),)
+            found.append(drawing.ndcg(full) if metric == "ndcg_slim_queries" else drawing.metric(metric, full))
+    return tuple(found) or (drawing.metric(ours.metrics[0], 1.0),)
 
 
-def _values(curve: Curve, metric: str) -> tuple[tuple[float, float], ...]:
-    found = ((point.sparsity, point.value(metric)) for point in curve.points)
-    return tuple((sparsity, number) for sparsity, number in found if number is not None)
+@dataclass(frozen=True)
+class _Drawing:
+    """What all charts of a set of curves have in common."""
 
+    curves: Sequence[Curve]
+    axis: Axis
 
-def _others(curves: Sequence[Curve], metric: str) -> list[Line]:
-    lines = [Line(curve.ranker, "other", color, _values(curve, metric)) for color, curve in enumerate(curves) if color]
-    return [line for line in lines if line.points]
+    def cosine(self) -> Panel:
+        main = self._main("cosine")
+        tokens = Line("token outputs", "second", 0, self._values(self.curves[0], "token_cosine"))
+        note = "Mean cosine to the full model's embedding."
+        if self.curves[0].runs == 1:
+            worst = dict(self._values(self.curves[0], "worst_cosine"))
+            band = tuple((place, worst[place], value) for place, value in main.points if place in worst)
+            main = replace(main, band=band)
+            note += " The band reaches down to the worst one in twenty."
+        if tokens.points:
+            note += " Dashed: of token outputs."
+        return self._panel("Fidelity", note, [*self._others("cosine"), tokens, main], 1.0)
 
+    def ndcg(self, full: float) -> Panel:
+        both = Line("both slim", "second", 0, self._values(self.curves[0], "ndcg_both_slim"))
+        note = f"nDCG@{AT} of slim queries against the full model's index; dashed, of queries and index both slim."
+        name = "ndcg_slim_queries"
+        return self._panel("Retrieval", note, [*self._others(name), both, self._main(name)], full)
 
-def _panel(title: str, note: str, lines: Sequence[Line], reference: float) -> Panel:
-    sparsities = sorted({sparsity for line in lines for sparsity, _ in line.points})
-    return Panel(title, note, tuple(lines), reference, tuple(sparsities))
+    def metric(self, metric: str, full: float) -> Panel:
+        label = label_of(metric)
+        lines = [*self._others(metric), self._main(metric)]
+        return self._panel(label.task.capitalize(), f"{' '.join(label.name.split())} by size.", lines, full)
 
+    def _panel(self, title: str, note: str, lines: Sequence[Line], reference: float) -> Panel:
+        runs = max(curve.runs for curve in self.curves)
+        note += "" if runs == 1 else f" Mean of {runs} runs; bands are from the lowest to the highest."
+        return Panel(title, note, tuple(line for line in lines if line.points), reference, self.axis)
 
-def _cosine_panel(curves: Sequence[Curve]) -> Panel:
-    ours = curves[0]
-    floor = _values(ours, "worst_cosine")
-    main = Line(ours.ranker, "main", 0, _values(ours, "cosine"), floor)
-    tokens = Line("token outputs", "second", 0, _values(ours, "token_cosine"))
-    note = "Mean cosine to the full model's embedding. The band reaches down to the worst one in twenty."
-    if tokens.points:
-        note += " Dashed: of token outputs."
-    others = _others(curves, "cosine")
-    return _panel("Fidelity", note, [*others, *([tokens] if tokens.points else []), main], 1.0)
+    def _main(self, metric: str) -> Line:
+        ours = self.curves[0]
+        return Line(ours.ranker, "main", 0, self._values(ours, metric), self._range(ours, metric))
 
+    def _others(self, metric: str) -> list[Line]:
+        return [
+            Line(curve.ranker, "other", color, self._values(curve, metric), self._range(curve, metric))
+            for color, curve in enumerate(self.curves)
+            if color
+        ]
 
-def _ndcg_panel(curves: Sequence[Curve], full: float) -> Panel:
-    ours = curves[0]
-    both = Line("both slim", "second", 0, _values(ours, "ndcg_both_slim"))
-    main = Line(ours.ranker, "main", 0, _values(ours, "ndcg_slim_queries"))
-    others = _others(curves, "ndcg_slim_queries")
-    note = f"nDCG@{AT} of slim queries against the full model's index; dashed, of queries and index both slim."
-    return _panel("Retrieval", note, [*others, *(line for line in (both, main) if line.points)], full)
+    def _values(self, curve: Curve, metric: str) -> tuple[tuple[float, float], ...]:
+        found = ((self.axis.of(point), point.value(metric)) for point in curve.points)
+        return tuple((place, number) for place, number in found if place is not None and number is not None)
 
-
-def _metric_panel(curves: Sequence[Curve], metric: str, full: float) -> Panel:
-    label = label_of(metric)
-    main = Line(curves[0].ranker, "main", 0, _values(curves[0], metric))
-    lines = [*_others(curves, metric), main]
-    return _panel(label.task.capitalize(), f"{' '.join(label.name.split())} by size.", lines, full)
+    def _range(self, curve: Curve, metric: str) -> tuple[tuple[float, float, float], ...]:
+        """Return the band from the lowest of several runs to the highest."""
+        if curve.runs == 1:
+            return ()
+        found = ((self.axis.of(point), point.metrics.get(metric)) for point in curve.points)
+        return tuple(
+            (place, metric.low, metric.high)
+            for place, metric in found
+            if place is not None and metric is not None and metric.low is not None and metric.high is not None
+        )
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:

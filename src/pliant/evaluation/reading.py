@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from pliant.batches import Batch, device_of, forward, size, to_device, valid_tokens
+from pliant.batches import Batch, called, device_of, size, to_device, valid_tokens
 from pliant.errors import InputError
 from pliant.evaluation.embedding import check_embedding, check_embedding_pooling, evaluating
 from pliant.evaluation.similarity import similarities
@@ -212,7 +212,7 @@ def _read_batch(reading: Reading, batch: Batch, first: int, full: Runner, slim: 
 def _encoded(model: nn.Module, batch: Batch, reading: Reading, first: int) -> _Encoded:
     inputs = to_device(batch, device_of(model))
     with evaluating(model):
-        outputs = _called(model, inputs)
+        outputs = called(model, inputs)
         found = _logits(outputs) if reading.pooling == LOGITS else pool(outputs, inputs, reading.pooling)
         embeddings = found.float().cpu()
         check_embedding(embeddings, first)
@@ -222,19 +222,6 @@ def _encoded(model: nn.Module, batch: Batch, reading: Reading, first: int) -> _E
         # A model that gives one vector for each input has a single "token".
         tokens = tokens.unsqueeze(1) if tokens.dim() == 2 else tokens
         return _Encoded(embeddings, tokens.float(), valid_tokens(inputs, tokens))
-
-
-def _called(model: nn.Module, inputs: Batch) -> Any:
-    """Return what a model makes of its inputs; most have image sizes that they can't take."""
-    try:
-        return forward(model, inputs)
-    except torch.OutOfMemoryError:
-        raise
-    except (RuntimeError, ValueError, TypeError, LookupError) as error:
-        reason = " ".join(str(error).split()).removesuffix(".")
-        raise InputError(
-            f"The model can't take these inputs: {reason:.300}. Do the tokenizer or processor and the size suit it?"
-        ) from error
 
 
 def _logits(outputs: Any) -> Tensor:

@@ -1,6 +1,7 @@
 """The report: one HTML file with the curves, their numbers, and how they were made."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -8,18 +9,21 @@ from pathlib import Path
 from string import Template
 
 from pliant.anatomy import Kind, Site
+from pliant.evaluation.axes import axes
 from pliant.evaluation.curve import Curve, Point
 from pliant.evaluation.formatting import NO_VALUE, asked, percent, quantity, ratio, score
 from pliant.evaluation.kept import Kept
 from pliant.evaluation.knee import knee
 from pliant.evaluation.labels import label_of
-from pliant.evaluation.panels import Panel, panels
+from pliant.evaluation.panels import Panel, check_comparable, panels
 from pliant.evaluation.svg import draw
 from pliant.evaluation.tasks.retrieval import AT
 from pliant.files import replacing
 
-# From these shares on, a cell's colour is too strong for the page's ink: on a dark page, and on a light one.
-_MID, _DEEP = 0.55, 0.75
+# Beyond these shares, a cell's colour wants the other ink, black or white: on a dark page, and on a light one.
+_MID, _DEEP = 0.57, 0.87
+
+_TILES = 6
 
 _COSINES = {
     "cosine": "mean cosine to the full model's embeddings",
@@ -49,6 +53,9 @@ def _tiles(curve: Curve) -> str:
         _tile(_number(point.parameters, percent(ratio(point.parameters, curve.full_parameters))), size),
         _tile(_number(point.macs, percent(ratio(point.macs, curve.full_macs))), work),
     ]
+    if curve.latency is not None and point.latency_ms is not None:
+        time = f"of {curve.latency.full_ms:.3g} ms for one input of {curve.latency.tokens} tokens"
+        tiles.append(_tile(_number(point.latency_ms, percent(ratio(point.latency_ms, curve.latency.full_ms))), time))
     for metric, meaning in _COSINES.items():
         if (cosine := point.value(metric)) is not None:
             tiles.append(_tile(_number(cosine, score(cosine)), meaning))
@@ -56,12 +63,29 @@ def _tiles(curve: Curve) -> str:
     if share is not None:
         full = f"of nDCG@{AT} {score(curve.full_value(NDCG))}, slim queries against the full index"
         tiles.append(_tile(_number(point.value(NDCG), percent(share, 1)), full))
-    return f'<div class="tiles">{"".join(tiles)}</div>'
+    # More than six in a row would be narrow: two rows, the first the longer one.
+    columns = len(tiles) if len(tiles) <= _TILES else math.ceil(len(tiles) / 2)
+    return f'<div class="tiles" style="--columns: {columns}">{"".join(tiles)}</div>'
 
 
 def _chart(panel: Panel) -> str:
     heading = f"<h3>{escape(panel.title)}</h3>"
     return f'<figure class="card">{heading}<p class="note">{escape(panel.note)}</p>{draw(panel)}</figure>'
+
+
+def _charts(curves: Sequence[Curve]) -> str:
+    """Return the charts once for each axis, and what a reader chooses the axis by; the page's style shows one set."""
+    shown = axes(curves)
+    choices = "".join(
+        f'<input type="radio" name="axis" id="by-{axis.name}"{" checked" if axis is shown[0] else ""}>'
+        f'<label for="by-{axis.name}">{escape(axis.choice)}</label>'
+        for axis in shown
+    )
+    sets = "".join(
+        f'<div class="pair by by-{axis.name}">{"".join(_chart(panel) for panel in panels(curves, axis))}</div>'
+        for axis in shown
+    )
+    return f'<div class="axes"><span>Size by</span>{choices}{sets}</div>'
 
 
 def _table(kind: str, label: str, columns: Sequence[str], rows: Sequence[str]) -> str:
@@ -90,6 +114,9 @@ def _scored(value: float | None, kind: str = "") -> str:
 def _numbers_row(curve: Curve, point: Point) -> str:
     cells = [f"<td>{_number(point.achieved_sparsity, percent(point.achieved_sparsity, 1))}</td>"]
     cells += [_of_full(point.parameters, curve.full_parameters), _of_full(point.macs, curve.full_macs)]
+    if curve.latency is not None:
+        time = _number(point.latency_ms, NO_VALUE if point.latency_ms is None else f"{point.latency_ms:.3g}")
+        cells.append(f"<td>{time} <small>{percent(ratio(point.latency_ms, curve.latency.full_ms))}</small></td>")
     for metric in curve.metrics:
         cells.append(_scored(point.value(metric)))
         if label_of(metric).of_full:
@@ -103,6 +130,7 @@ def _heading(metric: str) -> str:
 
 def _numbers(curve: Curve) -> str:
     columns = ["Sparsity<br>asked", "Sparsity<br>achieved", "Parameters", f"MACs at<br>{curve.tokens} tokens"]
+    columns += [] if curve.latency is None else [f"ms, {curve.latency.tokens}<br>tokens"]
     for metric in curve.metrics:
         columns += [_heading(metric), "of full"] if label_of(metric).of_full else [_heading(metric)]
     table = _table("numbers", "Numbers by size", columns, [_numbers_row(curve, point) for point in curve.points])
@@ -121,8 +149,11 @@ def _knee_note(curve: Curve) -> str:
 
 def _numbers_note(curve: Curve) -> str:
     note = "Small figures: percent of the full model."
-    full = curve.full_value(NDCG)
-    return note if full is None else f"{note} Its nDCG@{AT} is {_number(full, score(full))}."
+    if (full := curve.full_value(NDCG)) is not None:
+        note += f" Its nDCG@{AT} is {_number(full, score(full))}."
+    if (latency := curve.latency) is not None:
+        note += f" Its median time for one input is {_number(latency.full_ms, f'{latency.full_ms:.3g}')} ms."
+    return note if curve.runs == 1 else f"{note} All numbers are means of {curve.runs} runs."
 
 
 def _rival_rows(curves: Sequence[Curve], sparsity: float, metrics: Sequence[str]) -> str:
@@ -181,7 +212,17 @@ def _plain(value: object) -> str:
 
 def _provenance(provenance: Mapping[str, object]) -> str:
     entries = (f"<dt>{escape(key)}</dt><dd>{escape(_plain(value))}</dd>" for key, value in provenance.items())
-    return f"<dl>{''.join(entries)}</dl>"
+    return f"<section><h2>How it was made</h2><dl>{''.join(entries)}</dl></section>" if provenance else ""
+
+
+def _latency_help(curve: Curve) -> str:
+    if (found := curve.latency) is None:
+        return ""
+    meaning = (
+        f"The median time for one input of {found.tokens} tokens, of {found.rounds} turns in which the full model and "
+        f"all sizes came once. Measured on {found.machine}."
+    )
+    return f"<dt>Time</dt><dd>{escape(meaning)}</dd>"
 
 
 def _ndcg_help(curve: Curve) -> str:
@@ -195,7 +236,7 @@ def _ndcg_help(curve: Curve) -> str:
 
 
 def _page(curves: Sequence[Curve], kept: Kept | None, provenance: Mapping[str, object]) -> str:
-    charts = "".join(_chart(panel) for panel in panels(curves))
+    check_comparable(curves)
     ours = curves[0]
     template = files("pliant.evaluation").joinpath("report.html").read_text(encoding="utf-8")
     return Template(template).substitute(
@@ -204,13 +245,14 @@ def _page(curves: Sequence[Curve], kept: Kept | None, provenance: Mapping[str, o
         task=escape(ours.task),
         tokens=ours.tokens,
         tiles=_tiles(ours),
-        charts=charts,
+        runs="" if ours.runs == 1 else f"; mean of <b>{ours.runs} runs</b>",
+        charts=_charts(curves),
         knee_note=_knee_note(ours),
         numbers_note=_numbers_note(ours),
         numbers=_numbers(ours),
         rivals=_rivals(curves),
         kept=_kept(kept),
-        ndcg_help=_ndcg_help(ours),
+        more_help=_ndcg_help(ours) + _latency_help(ours),
         provenance=_provenance(provenance),
     )
 
@@ -226,7 +268,7 @@ def write_report(
         path: The file to write; what was there is replaced only when all is written.
         curves: Curves of one model on one task; the first is emphasised.
         kept: What each size keeps of each layer; None leaves that part out.
-        provenance: How it was made: names and values, shown in this order.
+        provenance: How it was made: names and values, shown in this order; where there are none, that part is left out.
 
     Raises:
         InputError: There are no points, the curves don't belong together, or the path can't be written.

@@ -1,10 +1,10 @@
 """A panel as inline SVG whose colours come from the page, so that it follows a dark scheme."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from pliant.evaluation.panels import REMOVED, Line, Panel, shorten, spaced, spread, ticks
+from pliant.evaluation.panels import Line, Panel, shorten, spaced, spread, ticks
 
 COLORS = 8
 """How many colours the page defines, as the CSS variables `--c0` to `--c7`."""
@@ -31,9 +31,10 @@ def _frame(panel: Panel) -> _Frame:
     right = _WIDTH - 14 - _LETTER * max(len(shorten(line.label)) for line in panel.lines)
     bottom = _HEIGHT - _BOTTOM
     marks = ticks(min(panel.values), max(panel.values))
-    first, last = panel.sparsities[0], panel.sparsities[-1]
+    low, high = panel.places[0], panel.places[-1]
+    first, last = (high, low) if panel.axis.falls else (low, high)
     # One size alone stands in the middle.
-    width = (right - _LEFT - 14) / (last - first) if last > first else 0.0
+    width = (right - _LEFT - 14) / (last - first) if last != first else 0.0
     height = (bottom - _TOP) / (marks[-1] - marks[0])
     start = _LEFT + 10 if width else (_LEFT + right) / 2
     return _Frame(
@@ -59,14 +60,13 @@ def _grid(frame: _Frame) -> list[str]:
 
 
 def _axis(panel: Panel, frame: _Frame) -> list[str]:
-    places = [frame.x(sparsity) for sparsity in panel.sparsities]
-    shown = [
-        _text(places[i], frame.bottom + 17, f"{round(100 * panel.sparsities[i], 1):g}", "tick middle")
-        for i in spaced(places, 24)
-    ]
+    marks = panel.marks[::-1] if panel.axis.falls else panel.marks
+    places, texts = [frame.x(mark) for mark in marks], [panel.axis.tick(mark) for mark in marks]
+    gap = max(24, _LETTER * max(map(len, texts)))
+    shown = [_text(places[i], frame.bottom + 17, texts[i], "tick middle") for i in spaced(places, gap)]
     return [
         *shown,
-        _text((_LEFT + frame.right) / 2, frame.bottom + 37, REMOVED, "tick middle"),
+        _text((_LEFT + frame.right) / 2, frame.bottom + 37, panel.axis.label, "tick middle"),
     ]
 
 
@@ -74,23 +74,24 @@ def _reference(panel: Panel, frame: _Frame) -> list[str]:
     y = frame.y(panel.reference)
     return [
         f'<path class="reference" d="M{_LEFT:.1f} {y:.1f}H{frame.right:.1f}"/>',
-        _text(_LEFT + 2, y - 5, f"full model {panel.reference:.3g}", "tick"),
+        _text(_LEFT + 2, y + 14 if panel.rises else y - 5, f"full model {panel.reference:.3g}", "tick"),
     ]
 
 
-def _path(frame: _Frame, points: tuple[tuple[float, float], ...]) -> str:
+def _path(frame: _Frame, points: Sequence[tuple[float, float]]) -> str:
     return "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in points)
 
 
-def _line(line: Line, frame: _Frame) -> list[str]:
+def _line(line: Line, panel: Panel, frame: _Frame) -> list[str]:
     color = f"--c: var(--c{line.color % COLORS})"
     drawn = [f'<g class="line {line.role}" style="{color}"><title>{escape(line.label)}</title>']
-    if line.floor:
-        drawn.append(f'<path class="band" d="M{_path(frame, line.points)}L{_path(frame, line.floor[::-1])}Z"/>')
+    if line.band:
+        low, high = ([(x, y[edge]) for x, *y in line.band] for edge in (0, 1))
+        drawn.append(f'<path class="band" d="M{_path(frame, high)}L{_path(frame, low[::-1])}Z"/>')
     drawn.append(f'<path class="stroke" d="M{_path(frame, line.points)}"/>')
     radius = 3.4 if line.role == "main" else 2
     for x, y in line.points:
-        title = f"{line.label}, {100 * x:g} % removed: {y:.4f}"
+        title = f"{line.label}, {panel.axis.place(x)}: {y:.4f}"
         circle = f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="{radius}">'
         drawn.append(f"{circle}<title>{escape(title)}</title></circle>")
     return [*drawn, "</g>"]
@@ -111,9 +112,8 @@ def draw(panel: Panel) -> str:
     frame = _frame(panel)
     parts = [*_grid(frame), *_axis(panel, frame), *_reference(panel, frame)]
     for line in panel.lines:
-        parts += _line(line, frame)
+        parts += _line(line, panel, frame)
     parts += _labels(panel, frame)
-    opening = (
-        f'<svg viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" role="img" aria-label="{escape(panel.title)} by sparsity">'
-    )
+    name = f"{panel.title} by {panel.axis.choice}"
+    opening = f'<svg viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" role="img" aria-label="{escape(name)}">'
     return opening + "".join(parts) + "</svg>"

@@ -28,7 +28,12 @@ def _size_columns(points: Sequence[Point]) -> list[_Column]:
         _Column("sparsity", tuple(asked(point.sparsity) for point in points)),
         _Column("params", tuple(quantity(point.parameters) for point in points)),
         _Column("MACs", tuple(quantity(point.macs) for point in points)),
+        *([_Column("ms", tuple(map(_time, points)))] if any(point.latency_ms for point in points) else []),
     ]
+
+
+def _time(point: Point) -> str:
+    return NO_VALUE if point.latency_ms is None else f"{point.latency_ms:.3g}"
 
 
 def _metric_columns(curve: Curve, metric: str) -> list[_Column]:
@@ -94,10 +99,18 @@ def _own(curve: Curve) -> str:
     return f" The full model: {', '.join(values)}." if values else ""
 
 
+def _timed(curve: Curve) -> str:
+    """Say how times were measured."""
+    if (found := curve.latency) is None:
+        return ""
+    return f" ms: median for one input of {found.tokens} tokens; the full model {found.full_ms:.3g}; {found.machine}."
+
+
 def table(curves: Sequence[Curve]) -> "Group":
     """Return a Rich table for each task of what the first curve's sizes keep, with the other rankers beside it.
 
-    A number is given with its 95 % interval, as value ± half the interval's width, where there is one.
+    A number is given with its 95 % interval, as value ± half the interval's width, where there is one. A mean of
+    several runs is given with half of their range.
 
     Args:
         curves: Curves of one model on one task.
@@ -111,6 +124,7 @@ def table(curves: Sequence[Curve]) -> "Group":
     check_comparable(curves)
     ours = curves[0]
     title = Text(f"{ours.model}, ranked by {ours.ranker}, on {ours.task}")
-    note = Text(f"± is a 95 % interval. MACs are for an input of {ours.tokens} tokens.{_own(ours)}")
+    margin = "a 95 % interval" if ours.runs == 1 else f"half the range of {ours.runs} runs"
+    note = Text(f"± is {margin}. MACs are for an input of {ours.tokens} tokens.{_timed(ours)}{_own(ours)}")
     tables = [_table(task, _columns(curves, metrics)) for task, metrics in _by_task(ours.metrics).items()]
     return Group(title, *tables, note)
