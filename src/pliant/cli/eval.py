@@ -103,9 +103,16 @@ class _Subject:
 
     @classmethod
     def open(
-        cls, directory: Path, asked: Asked, how: HowRead, rivals: tuple[str, ...], calibration: str | None
+        cls,
+        directory: Path,
+        asked: Asked,
+        how: HowRead,
+        rivals: tuple[str, ...],
+        calibration: str | None,
+        report: Report,
     ) -> "_Subject":
         """Load the model and its data."""
+        report("loading", 0)
         checkpoint, ranking = load_elastic(directory)
         check_image_size(how.image_size, checkpoint)
         check_skip_corrupt(asked.skip_corrupt, checkpoint)
