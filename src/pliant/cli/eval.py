@@ -77,12 +77,10 @@ def evaluate(
     outputs = Outputs(report, plot_path, kept_path, json_path, csv_path)
     outputs.check(files_of(directory, asked.paths))
     sizes, rivals = numbers(sparsity, "--sparsity"), _rivals(against)
+    place = None if no_cache else cache or default_folder()
     with progress(quiet or as_json) as advance:
-        advance("loading", 0)
-        subject = _Subject.open(directory, asked, how, rivals, calibration)
-        result = subject.measured_into(
-            outputs, sizes, None if no_cache else cache or default_folder(), latency, advance
-        )
+        subject = _Subject.open(directory, asked, how, rivals, calibration, advance)
+        result = subject.measured_into(outputs, sizes, place, latency, advance)
     show_notes(skipped_notes(result.skipped), quiet or as_json)
     show(table(result.curves), quiet or as_json)
     if as_json:
