@@ -16,6 +16,7 @@ from transformers import AutoModel, RobertaConfig, RobertaModel
 
 import pliant as library
 from pliant.artefacts import load_elastic
+from pliant.cli.rank import _steps
 
 Run = Callable[..., Any]
 Refused = Callable[..., str]
@@ -329,3 +330,15 @@ def test_image_sizes(
         assert f"--image-size {size} is out of range" in refused(*command, *out, "--image-size", size)
     assert "reads texts" in refused("rank", model, "--data", texts, *out, "--image-size", 16)
     assert pliant(*command, *out, "--image-size", 24).status == 0
+
+
+def test_progress_knows_of_settling() -> None:
+    """All steps that a preset takes, so that the bar doesn't run over."""
+    assert [_steps("default", None), _steps("default", 9), _steps("best", None), _steps("best", 9)] == [
+        240,
+        9,
+        480,
+        249,
+    ]
+    # The library says what is wrong with it.
+    assert _steps("slow", None) == 240
