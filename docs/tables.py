@@ -49,12 +49,19 @@ def _points(ranker: str, task: str, result: dict[str, Any]) -> dict[float, list[
 
 
 def _text() -> dict[str, Any]:
-    """Return the runs on MiniLM, and those of the baselines with nothing learned, which were measured before."""
-    earlier = {"soft-mask, fixed rest": "soft-mask, measured"}
-    before = [{**run, "ranker": earlier.get(run["ranker"], run["ranker"])} for run in _result("text_baselines")["runs"]]
-    runs = _result("text_minilm")["runs"]
-    measured = {run["ranker"] for run in runs}
-    return {"runs": [*runs, *(run for run in before if run["ranker"] not in measured)]}
+    """Return the runs on MiniLM."""
+    renamed = {"soft-mask, fixed rest": "soft-mask, measured"}
+    runs = _joined("text_best", "text_minilm", "text_baselines")
+    return {"runs": [{**run, "ranker": renamed.get(run["ranker"], run["ranker"])} for run in runs]}
+
+
+def _joined(*names: str) -> list[dict[str, Any]]:
+    """Return the runs of several files; of a run that several have, those of the first."""
+    joined: list[dict[str, Any]] = []
+    for name in names:
+        measured = {run["ranker"] for run in joined}
+        joined += [run for run in _result(name)["runs"] if run["ranker"] not in measured]
+    return joined
 
 
 def kept() -> str:
@@ -92,7 +99,7 @@ def _against(task: str, key: str) -> str:
 
 def _vision(measure: str) -> str:
     """One measure of the image model by ranker and size, mean of the seeds."""
-    runs = _result("vision_vits14")["runs"]
+    runs = _joined("vision_vits14", "vision_baselines")
     values: dict[str, dict[float, list[float]]] = {}
     for run in runs:
         for point in run["points"]:
