@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from pliant.files import replacing
+from pliant.machine import processor
 from pliant.rankers.rank import PRESETS
-from pliant.speed.machine import processor
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

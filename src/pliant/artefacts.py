@@ -22,6 +22,7 @@ from pliant.output_maps import OutputMap
 from pliant.ranking import FORMAT, Ranking
 from pliant.replacements import Mapped
 from pliant.surgery import standalone, view
+from pliant.times import TIMES
 
 RANKING = "pliant.safetensors"
 """The file that holds the ranking."""
@@ -187,7 +188,7 @@ def _copy_files(source: Path, target: Path, weights: bool) -> None:
         path = file.relative_to(source)
         wanted = file.suffix in CHECKPOINT_FILES and (len(path.parts) == 1 or path.parts[0] in folders)
         holds_weights = file.suffix == ".safetensors" or file.name.endswith(".safetensors.index.json")
-        ours = file.name in (MANIFEST, RANKING)
+        ours = file.name in (MANIFEST, RANKING, TIMES)
         if file.is_file() and wanted and not ours and (weights or not holds_weights):
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target / path)

@@ -12,11 +12,12 @@ from pliant.anatomy import Anatomy, Site
 from pliant.cost import Cost, cost_of, removed_parameters
 from pliant.errors import BudgetError
 from pliant.ranking import Ranking
+from pliant.times import Times
 
 _LONGEST = 1_000_000
 """Inputs of more tokens than that are refused: their MACs could overflow 64 bits."""
 
-Measure = Literal["sparsity", "params", "macs"]
+Measure = Literal["sparsity", "params", "macs", "latency_ms", "throughput"]
 
 _REMEMBERED_MEASURES = 8
 
@@ -27,13 +28,15 @@ def _is_whole(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a user asks for: at most so many parameters or MACs, or at least so much removed.
+    """What a user asks for: at most so many parameters, MACs or milliseconds, or at least so much removed or done.
 
     Args:
         measure: `sparsity` (fraction of the prunable parameters to remove, in [0, 1)), `params` (parameters that the
-            whole model may have) or `macs` (multiply-accumulates that one input may cost).
+            whole model may have), `macs` (multiply-accumulates that one input may cost), `latency_ms` (milliseconds
+            that one input may take) or `throughput` (inputs that there must be in a second).
         limit: The value, in that measure.
-        tokens: Input length that `macs` is stated at; by default the model's native one.
+        tokens: Input length that `macs` is stated at; by default the model's native one. For times, it can only be
+            that which was measured.
 
     Raises:
         BudgetError: The limit is no finite number, or outside what its measure allows.
@@ -51,11 +54,16 @@ class Budget:
         if self.measure == "sparsity" and not 0 <= self.limit < 1:
             raise BudgetError(f"sparsity={self.limit} is outside [0, 1). 0 keeps everything, 0.5 removes half.")
         if self.measure != "sparsity" and self.limit <= 0:
-            raise BudgetError(f"{self.measure}={self.limit} is not positive. Pass how many the model may have.")
+            raise BudgetError(f"{self.measure}={self.limit} is not positive. Pass what the model may have or must do.")
         if self.tokens is not None and not (_is_whole(self.tokens) and 1 <= self.tokens <= _LONGEST):
             raise BudgetError(
                 f"tokens={self.tokens!r} is no positive integer up to {_LONGEST}. Pass the length of an input."
             )
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it rests on measured times."""
+        return self.measure in ("latency_ms", "throughput")
 
     @classmethod
     def of(
@@ -64,17 +72,21 @@ class Budget:
         params: float | None = None,
         macs: float | None = None,
         tokens: int | None = None,
+        latency_ms: float | None = None,
+        throughput: float | None = None,
     ) -> "Budget":
-        """Make a budget from keyword arguments, of which exactly one of the first three is given.
+        """Make a budget from keyword arguments, of which exactly one beside `tokens` is given.
 
         Raises:
             BudgetError: None or several are given, or the value is not allowed.
         """
         asked: dict[Measure, float | None] = {"sparsity": sparsity, "params": params, "macs": macs}
+        asked |= {"latency_ms": latency_ms, "throughput": throughput}
         given: list[tuple[Measure, float]] = [(measure, limit) for measure, limit in asked.items() if limit is not None]
         if len(given) != 1:
             names = ", ".join(measure for measure, _ in given) or "none"
-            raise BudgetError(f"A budget is exactly one of sparsity=, params= and macs=; given: {names}.")
+            allowed = ", ".join(f"{measure}=" for measure in asked)
+            raise BudgetError(f"A budget is exactly one of {allowed}; given: {names}.")
         return cls(given[0][0], given[0][1], tokens)
 
 
@@ -129,15 +141,17 @@ class Alignment:
 class Planner:
     """Plans cuts for one ranking: the units in order of score, with the running cost of keeping that many."""
 
-    def __init__(self, anatomy: Anatomy, ranking: Ranking, alignment: Alignment) -> None:
+    def __init__(self, anatomy: Anatomy, ranking: Ranking, alignment: Alignment, times: Times | None = None) -> None:
         """Order the units once: descending score, ties by index.
 
         Args:
             anatomy: The model's anatomy.
             ranking: Its ranking.
             alignment: The multiples that widths snap to.
+            times: What its cuts were measured to take; without them, there are no budgets of time.
         """
         self.anatomy = anatomy
+        self.times = times
         self.alignment = alignment
         self._maps = ranking.output_maps
         order = np.argsort(-ranking.scores.numpy(), kind="stable")
@@ -188,6 +202,8 @@ class Planner:
         Raises:
             BudgetError: Even the smallest cut is over the budget.
         """
+        if budget.is_timed:
+            budget = self._untimed(budget)
         tokens = self.anatomy.native_tokens if budget.tokens is None else budget.tokens
         running = self._running(budget.measure, tokens)
         count = int(np.searchsorted(running, self._allowance(budget, tokens), side="right")) - 1
@@ -197,6 +213,23 @@ class Planner:
             if not self._has_map(cut) or self._within(cut, budget):
                 return cut
         raise BudgetError(self._unreachable(budget))
+
+    def _untimed(self, budget: Budget) -> Budget:
+        """Return the sparsity that meets a budget of time."""
+        if self.times is None:
+            raise BudgetError(
+                f"{budget.measure}={budget.limit} needs measured times, and there are none. Measure them where the "
+                "model will run: pliant bench DIRECTORY --store."
+            )
+        self.times.check_tokens(budget.tokens)
+        cuts = [self.plan(Budget("sparsity", sparsity)).widths for sparsity in self.times.sparsities]
+        if tuple(cuts) != self.times.widths:
+            raise BudgetError(
+                f"{budget.measure}={budget.limit}: the times are of other cuts than this ranking, its output maps and "
+                "the alignment give. Measure again: pliant bench DIRECTORY --store."
+            )
+        measure = "latency_ms" if budget.measure == "latency_ms" else "throughput"
+        return Budget("sparsity", self.times.sparsity(measure, budget.limit))
 
     def cost(self, cut: Cut, tokens: int | None = None) -> Cost:
         """Return what a cut costs, with its output map where it has one; its MACs at `tokens` tokens."""

@@ -16,10 +16,12 @@ from pliant.budget import Alignment, Budget, Cut, Planner
 from pliant.cost import Cost, cost_of
 from pliant.errors import BudgetError, InputError
 from pliant.families import describe
+from pliant.machine import described
 from pliant.output_maps import OutputMap, OutputMaps
 from pliant.ranking import Ranking, check_output_maps
 from pliant.rest_bias import RestBias
 from pliant.surgery import picked_heads, reorder_, reordered, standalone, view
+from pliant.times import Times
 
 _LIVE_VIEWS = 64
 _REMEMBERED_BUDGETS = 4096
@@ -104,6 +106,8 @@ class Elastic:
         params: float | None = None,
         macs: float | None = None,
         tokens: int | None = None,
+        latency_ms: float | None = None,
+        throughput: float | None = None,
     ) -> nn.Module:
         """Return the model at a budget, sharing all weights with the full one.
 
@@ -115,17 +119,19 @@ class Elastic:
             params: Parameters that the whole model may have.
             macs: Multiply-accumulates that one input may cost, at `tokens` tokens.
             tokens: The input length for `macs`; by default the model's native one.
+            latency_ms: Milliseconds that one input may take, as measured by `pliant bench --store`.
+            throughput: Inputs that there must be in a second, as measured likewise.
 
         Raises:
-            BudgetError: Not exactly one budget is given, or no cut can meet it.
+            BudgetError: Not exactly one budget is given, no cut can meet it, or no times were measured on this machine.
         """
-        asked = (sparsity, params, macs, tokens)
+        asked = (sparsity, params, macs, tokens, latency_ms, throughput)
         try:
             cut = self._asked.get(asked)
         except TypeError:  # a list, say, which has no hash; `plan` says what is allowed
             cut = None
         if cut is None:
-            cut = self.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens)
+            cut = self._plan(Budget.of(*asked))
             if len(self._asked) < _REMEMBERED_BUDGETS:
                 self._asked[asked] = cut
         return self.view(cut)
@@ -180,19 +186,14 @@ class Elastic:
         params: float | None = None,
         macs: float | None = None,
         tokens: int | None = None,
+        latency_ms: float | None = None,
+        throughput: float | None = None,
     ) -> nn.Module:
         """Return a standalone model at a budget, with its own, smaller, contiguous weights.
 
-        Args:
-            sparsity: Fraction of the prunable parameters to remove, in [0, 1).
-            params: Parameters that the whole model may have.
-            macs: Multiply-accumulates that one input may cost, at `tokens` tokens.
-            tokens: The input length for `macs`; by default the model's native one.
-
-        Raises:
-            BudgetError: Not exactly one budget is given, or no cut can meet it.
+        The arguments and what they raise are those of `at`.
         """
-        cut = self.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens)
+        cut = self._plan(Budget.of(sparsity, params, macs, tokens, latency_ms, throughput))
         return standalone(self._make_view(cut, self._output_maps and self._output_maps.of(cut.widths)))
 
     def plan(
@@ -202,19 +203,29 @@ class Elastic:
         params: float | None = None,
         macs: float | None = None,
         tokens: int | None = None,
+        latency_ms: float | None = None,
+        throughput: float | None = None,
     ) -> Cut:
         """Return how many units each site keeps at a budget, without making the model.
 
-        Args:
-            sparsity: Fraction of the prunable parameters to remove, in [0, 1).
-            params: Parameters that the whole model may have.
-            macs: Multiply-accumulates that one input may cost, at `tokens` tokens.
-            tokens: The input length for `macs`; by default the model's native one.
-
-        Raises:
-            BudgetError: Not exactly one budget is given, or no cut can meet it.
+        The arguments and what they raise are those of `at`.
         """
-        return self._planner.plan(Budget.of(sparsity=sparsity, params=params, macs=macs, tokens=tokens))
+        return self._plan(Budget.of(sparsity, params, macs, tokens, latency_ms, throughput))
+
+    def _plan(self, budget: Budget) -> Cut:
+        if budget.is_timed and self._planner.times is not None:
+            self._planner.times.check_machine(described(self.model))
+        return self._planner.plan(budget)
+
+    def use_times_(self, times: Times | None) -> None:
+        """Let budgets of time rest on these measurements, or allow none; sizes that were handed out stay.
+
+        Args:
+            times: The times, as `pliant.speed.times_of` makes them.
+        """
+        self._planner.times = times
+        with self._lock:
+            self._asked.clear()
 
     def cost(self, cut: Cut, tokens: int | None = None) -> Cost:
         """Return what a cut costs, its MACs at `tokens` tokens (by default the model's native length)."""
@@ -222,6 +233,8 @@ class Elastic:
 
     def use_output_maps_(self, maps: OutputMaps | None, story: Mapping[str, Any] | None = None) -> None:
         """Let these output maps, or none, follow cuts from now on; views that were handed out before stay as they are.
+
+        Measured times are given up, as they were of other cuts.
 
         Args:
             maps: The maps, as `pliant.compensation.fit_output_maps` makes them.
@@ -282,4 +295,6 @@ def load(directory: str | Path, *, alignment: Alignment | None = None) -> Elasti
         ArtefactError: It is no elastic directory, is damaged, or comes from a newer pliant.
     """
     checkpoint, ranking = artefacts.load_elastic(directory)
-    return Elastic(checkpoint.model, ranking, alignment=alignment)
+    elastic = Elastic(checkpoint.model, ranking, alignment=alignment)
+    elastic.use_times_(Times.load(directory))
+    return elastic

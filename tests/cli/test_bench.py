@@ -10,6 +10,7 @@ from transformers import AutoModel
 
 import pliant as library
 from pliant.speed import Speed
+from pliant.times import TIMES, Times
 
 Run = Callable[..., Any]
 Refused = Callable[..., str]
@@ -56,6 +57,31 @@ def test_images_and_precision(pliant: Run, refused: Refused, vision_model: Path)
     found = Speed.from_json(json.loads(pliant(*command, "--dtype", "bfloat16", "--json").out))
     assert (found.image_size, found.tokens, found.precision) == ((24, 24), 10, "bfloat16")
     assert "can't take these inputs" in refused(*command, "--image-size", 16)
+
+
+def test_stored_times_make_budgets(pliant: Run, refused: Refused, elastic: Path, tmp_path: Path) -> None:
+    asked = ("cut", elastic, "--latency-ms", 1e6, "--out", tmp_path / "cut", "--json")
+    assert "there are none" in refused(*asked)
+    before = tree(elastic)
+    assert pliant("bench", elastic, *SHORT, "--store", "--margin", 0.2).status == 0
+    after = tree(elastic)
+    assert set(after) - set(before) == {TIMES} and all(after[name] == content for name, content in before.items())
+    times = Times.load(elastic)
+    assert times is not None and (times.sparsities, times.tokens, times.margin) == ((0.0, 0.5), 8, 0.2)
+    loaded = library.load(elastic)
+    assert loaded.plan(latency_ms=1e6) == loaded.plan(throughput=1e-6) == loaded.plan(sparsity=0)
+    assert json.loads(pliant(*asked).out)["sparsity"] == 0
+    assert TIMES not in tree(tmp_path / "cut")
+    slow = ("cut", elastic, "--throughput", 1e9, "--out", tmp_path / "no")
+    assert "throughput=1000000000.0 can't be met" in refused(*slow)
+    assert "measured with 8" in refused(*slow[:2], "--throughput", 1, "--tokens", 9, *slow[4:])
+
+
+def test_what_cannot_be_stored(refused: Refused, elastic: Path, model: Path) -> None:
+    assert "is no elastic directory, which --store keeps times in" in refused("bench", model, *SHORT, "--store")
+    assert "--batches must have 1 among them" in refused("bench", elastic, *SHORT, "--batches", "2", "--store")
+    for margin in (-1, "nan"):
+        assert "means nothing" in refused("bench", elastic, *SHORT, "--store", "--margin", margin)
 
 
 def test_threads_are_those_asked_for_and_as_before_afterwards(pliant: Run, elastic: Path) -> None:

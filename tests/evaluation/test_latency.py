@@ -7,7 +7,7 @@ from speed.specimens import batch, pair
 from pliant.errors import InputError
 from pliant.evaluation.curve import Curve
 from pliant.evaluation.latency import with_latency
-from pliant.speed.machine import described
+from pliant.machine import described
 
 
 def test_every_size_and_the_full_model_are_timed(make_curve: Callable[..., Curve]) -> None:

@@ -72,9 +72,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Page]:
 
 @pytest.fixture
 def curves() -> list[Curve]:
-    changes = {"model": LONG, "task": "/a/long/path/to/some/texts/that/has/no/place/to/break/texts.jsonl"}
-    ours = timed(with_tokens(plain(**changes)))
-    return [ours, timed(plain("fisher", 2.0, **changes)), plain("a-ranker-with-a-very-long-name", 2.2, **changes)]
+    task = "/a/long/path/to/some/texts/that/has/no/place/to/break/texts.jsonl"
+    rates = {"soft-mask": 1.0, "fisher": 2.0, "a-ranker-with-a-very-long-name": 2.2}
+    ours, fisher, other = (plain(ranker, rate, model=LONG, task=task) for ranker, rate in rates.items())
+    return [timed(with_tokens(ours)), timed(fisher), other]
 
 
 @pytest.fixture

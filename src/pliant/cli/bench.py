@@ -1,6 +1,7 @@
 """`pliant bench`: how fast each size is on this machine, against the untouched model in the same run."""
 
 import copy
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +21,11 @@ from pliant.errors import InputError
 from pliant.evaluation.charts import plot_panels
 from pliant.evaluation.speed import speed_panels, speed_table
 from pliant.families import describe
+from pliant.files import check_writable
 from pliant.ranking import Ranking
-from pliant.speed import Speed, measure
+from pliant.speed import Speed, measure, times_of
 from pliant.speed.inputs import inputs_of, length_of, unranked
+from pliant.times import TIMES
 
 _SPARSITIES = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"
 _UNRANKED = "This model has no ranking: its units leave at random, so that all layers lose about the same share."
@@ -39,6 +42,8 @@ def bench(
     threads: Annotated[int | None, typer.Option(help="Threads of the CPU; by default as torch has them.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 and so on.")] = "cpu",
     dtype: Annotated[str, typer.Option(help=f"Precision of the weights: {', '.join(DTYPES)}.")] = "auto",
+    store: Annotated[bool, typer.Option("--store", help="Keep the times in the directory, for budgets.")] = False,
+    margin: Annotated[float, typer.Option(help="Share by which a size may take longer than measured.")] = 0.1,
     plot_path: Annotated[Path | None, typer.Option("--plot", help="Write speed-up and latency as a PNG.")] = None,
     json_path: Annotated[Path | None, typer.Option("--save", help="Write the measurement as JSON.")] = None,
     quiet: Quiet = False,
@@ -49,6 +54,8 @@ def bench(
         if value is not None:
             check_positive(value, f"--{name}")
     sizes, counts = numbers(sparsity, "--sparsity"), _counts(batches)
+    if store:
+        _check_storable(Path(model), counts, margin)
     Outputs(plot=plot_path, json=json_path).check(files_of(Path(model)))
     place = _device(device)
     with _threads(threads), progress(quiet or as_json) as report:
@@ -63,6 +70,8 @@ def bench(
         found = measure(
             elastic, original, inputs, sizes, model=name, tokens=length, cuts=cuts, rounds=rounds, progress=report
         )
+        if store:
+            times_of(found, elastic, margin).save(model)
     _write(found, plot_path, json_path)
     show_notes([] if ranking else [_UNRANKED], quiet or as_json)
     show(speed_table(found), quiet or as_json)
@@ -77,9 +86,24 @@ def _write(found: Speed, plot_path: Path | None, json_path: Path | None) -> None
         plot_panels(speed_panels(found), plot_path)
 
 
+def _check_storable(directory: Path, counts: tuple[int, ...], margin: float) -> None:
+    """Refuse before the measurement what couldn't be kept after it."""
+    if not _is_elastic(directory):
+        raise InputError(f"{directory} is no elastic directory, which --store keeps times in. Make one: pliant rank.")
+    if 1 not in counts:
+        raise InputError("--store keeps the time of one input, so --batches must have 1 among them.")
+    if not 0 <= margin < math.inf:
+        raise InputError(f"--margin {margin} means nothing. Give a share from 0 on, such as 0.1.")
+    check_writable(directory / TIMES)
+
+
+def _is_elastic(directory: Path) -> bool:
+    return read_json(directory / MANIFEST).get("form") == "elastic"
+
+
 def _opened(model: str) -> tuple[Checkpoint, Ranking | None]:
     """Return a checkpoint and, of an elastic directory, its ranking."""
-    if read_json(Path(model) / MANIFEST).get("form") == "elastic":
+    if _is_elastic(Path(model)):
         return load_elastic(model)
     return open_checkpoint(model), None
 

@@ -11,6 +11,7 @@ from pliant.cli.console import Json, Quiet, emit, progress, show
 from pliant.elastic import Elastic
 from pliant.errors import InputError
 from pliant.files import refuse_existing
+from pliant.times import Times
 
 _FORMS = ("exact",)
 _FORMATS = ("torch",)
@@ -23,6 +24,8 @@ def cut(
     params: Annotated[float | None, typer.Option(help="Parameters that the whole model may have.")] = None,
     macs: Annotated[float | None, typer.Option(help="Multiply-accumulates that one input may cost.")] = None,
     tokens: Annotated[int | None, typer.Option(help="Input length that MACs are stated at.")] = None,
+    latency_ms: Annotated[float | None, typer.Option(help="Milliseconds that one input may take, as measured.")] = None,
+    throughput: Annotated[float | None, typer.Option(help="Inputs that there must be in a second.")] = None,
     form: Annotated[str, typer.Option(help="exact: every site has its own width.")] = "exact",
     file_format: Annotated[str, typer.Option("--format", help="torch: safetensors and a configuration.")] = "torch",
     quiet: Quiet = False,
@@ -37,9 +40,11 @@ def cut(
     with progress(quiet or as_json) as report:
         checkpoint, ranking = load_elastic(directory)
         elastic = Elastic(checkpoint.model, ranking)
-        plan = elastic.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens)
+        elastic.use_times_(Times.load(directory))
+        timed = {"latency_ms": latency_ms, "throughput": throughput}
+        plan = elastic.plan(sparsity=sparsity, params=params, macs=macs, tokens=tokens, **timed)
         report("writing", 0.5)
-        small = elastic.cut(sparsity=sparsity, params=params, macs=macs, tokens=tokens)
+        small = elastic.cut(sparsity=sparsity, params=params, macs=macs, tokens=tokens, **timed)
         write_cut(out, small, plan.widths, checkpoint)
     cost = elastic.cost(plan, tokens)
     if as_json:

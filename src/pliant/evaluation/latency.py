@@ -6,7 +6,7 @@ from dataclasses import replace
 from pliant.batches import Batch
 from pliant.elastic import Elastic
 from pliant.evaluation.curve import Curve, Latency
-from pliant.speed.machine import described
+from pliant.machine import described
 from pliant.speed.timing import interleaved, median
 
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from pliant.evaluation.formatting import NO_VALUE, asked, percent, quantity
 from pliant.evaluation.panels import Line, Panel
+from pliant.machine import description
 from pliant.speed import Size, Speed, Switching
-from pliant.speed.machine import description
 
 if TYPE_CHECKING:
     from rich.console import Group

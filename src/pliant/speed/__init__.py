@@ -2,6 +2,7 @@
 
 from pliant.speed.ladder import measure
 from pliant.speed.result import Size, Speed, Switching, Timing
+from pliant.speed.stored import times_of
 from pliant.speed.switching import switching
 
-__all__ = ["Size", "Speed", "Switching", "Timing", "measure", "switching"]
+__all__ = ["Size", "Speed", "Switching", "Timing", "measure", "switching", "times_of"]

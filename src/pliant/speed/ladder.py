@@ -10,7 +10,7 @@ from pliant.batches import Batch, device_of, precision_of, size
 from pliant.budget import Cut
 from pliant.elastic import Elastic
 from pliant.errors import InputError
-from pliant.speed.machine import device_name
+from pliant.machine import device_name
 from pliant.speed.memory import peak_bytes
 from pliant.speed.result import Form, Size, Speed, Timing
 from pliant.speed.switching import switching

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pliant.batches import Batch, device_of, forward
-from pliant.speed.machine import synchronize
+from pliant.machine import synchronize
 
 
 def peak_bytes(model: nn.Module, batch: Batch) -> int | None:

@@ -13,7 +13,7 @@ from torch import nn
 
 from pliant.batches import Batch, called, device_of, size
 from pliant.errors import InputError
-from pliant.speed.machine import synchronize
+from pliant.machine import synchronize
 
 WARM_UP = 3
 """Turns that come before those that count."""

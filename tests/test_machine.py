@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pliant.speed import machine
+from pliant import machine
 
 
 def test_the_processor_is_named_as_the_system_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
