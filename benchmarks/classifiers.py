@@ -189,8 +189,8 @@ def differences(all_judged: Sequence[Judged], full: Tensor, small: Tensor) -> di
         small: Whether the smaller model is.
 
     Returns:
-        `lost`, by which share of the images a size is less often right than the full model; `behind`, the default's
-        cosine and top-1 less the ranker's, over the seeds that both have; and `ahead_of_small`.
+        By how much its sizes are ahead of the full model in top-1, `against_full`; of the small one, `against_small`;
+        and of the default, in cosine and in top-1 over the seeds that both have, `against_default`.
     """
     by_label: dict[str, dict[int, Values]] = {}
     for judged in all_judged:
@@ -199,12 +199,12 @@ def differences(all_judged: Sequence[Judged], full: Tensor, small: Tensor) -> di
     found: dict[str, dict[str, Any]] = {}
     for label, of in by_label.items():
         right = torch.stack([values["top1"] for values in of.values()]).mean(dim=0)
-        found[label] = {"seeds": len(of), "lost": [_interval(full - right[size]) for size in sizes]}
+        found[label] = {"seeds": len(of), "against_full": [_interval(right[size] - full) for size in sizes]}
         ahead = zip(AS_SMALL_IN, right[len(SPARSITIES) :] - small, strict=True)
-        found[label]["ahead_of_small"] = {what: _interval(values) for what, values in ahead}
+        found[label]["against_small"] = {what: _interval(values) for what, values in ahead}
         for name in ("cosine", "top1") if (both := sorted(set(default) & set(of))) else ():
-            gaps = torch.stack([default[seed][name] - of[seed][name] for seed in both]).mean(dim=0)
-            found[label].setdefault("behind", {})[name] = [_interval(gaps[size]) for size in sizes]
+            gaps = torch.stack([of[seed][name] - default[seed][name] for seed in both]).mean(dim=0)
+            found[label].setdefault("against_default", {})[name] = [_interval(gaps[size]) for size in sizes]
     return found
 
 

@@ -64,7 +64,8 @@ def found() -> Found:
 
 
 def test_a_ranker_is_measured_without_and_with_output_maps(found: Found) -> None:
-    assert [judged.run["ranker"] for judged in found.judged] == ["magnitude, learned", "magnitude, learned + output map"]
+    labels = [judged.run["ranker"] for judged in found.judged]
+    assert labels == ["magnitude, learned", "magnitude, learned + output map"]
     for judged in found.judged:
         assert {name: list(values.shape) for name, values in judged.values.items()} == {
             name: [SIZES, 12] for name in ("cosine", "top1", "agreement")
@@ -89,9 +90,11 @@ def test_what_runs_found_is_kept_and_compared_image_by_image(found: Found, tmp_p
     nothing = torch.zeros(12, dtype=torch.float64)
     differences = classifiers.differences(kept, nothing + 1, nothing)
     of_default, of_other = (differences[judged.run["ranker"]] for judged in kept)
-    assert of_default["behind"]["cosine"] == [[0, 0, 0]] * len(classifiers.SPARSITIES)
+    sizes = len(classifiers.SPARSITIES)
+    assert of_default["against_default"]["cosine"] == [[0, 0, 0]] * sizes
     right = found.judged[1].values["top1"].double().mean(dim=1)
-    assert [lost[0] for lost in of_other["lost"]] == pytest.approx((1 - right[: len(classifiers.SPARSITIES)]).tolist())
-    assert of_other["ahead_of_small"]["macs"][0] == pytest.approx(right[-1].item())
-    gaps = (default.values["cosine"] - found.judged[1].values["cosine"]).mean(dim=1)[: len(classifiers.SPARSITIES)]
-    assert [behind[0] for behind in of_other["behind"]["cosine"]] == pytest.approx(gaps.tolist(), abs=1e-3)
+    assert [value for value, *_ in of_other["against_full"]] == pytest.approx((right[:sizes] - 1).tolist())
+    assert of_other["against_small"]["macs"][0] == pytest.approx(right[-1].item())
+    gaps = (found.judged[1].values["cosine"] - default.values["cosine"]).mean(dim=1)[:sizes]
+    ahead = [value for value, *_ in of_other["against_default"]["cosine"]]
+    assert ahead == pytest.approx(gaps.tolist(), abs=1e-3)
