@@ -4,9 +4,12 @@ The classifiers are those of `benchmarks.fashion`. pliant ranks the larger one's
 labels, on training images that were kept out of training; the classification layer stays as it is. The test images say
 how near each size's class output is to the full model's, how often the size is right, and how often it says the same.
 
-Run: python -m benchmarks.classifiers [--seeds 0,1,2] [--runs 'soft-mask, learned;fisher, measured;...'], or several of
-them side by side. What each run finds is kept beside the weights, and the result file is made of all that is there: so
-it goes on where it was stopped. Remove the folder `runs` there to begin anew.
+A run is a ranker, with a comma and a preset or a compensation where they aren't its usual ones; with ` + output map`,
+it is measured without and with output maps.
+
+Run: python -m benchmarks.classifiers [--seeds 0,1,2] [--runs 'soft-mask + output map;fisher, learned;...'], or several
+of them side by side. What each run finds is kept beside the weights, and the result file is made of all that is there:
+so it goes on where it was stopped. Remove the folder `runs` there to begin anew.
 """
 
 import argparse
@@ -23,7 +26,7 @@ from torch import Tensor, nn
 
 import pliant
 from benchmarks.fashion import WEIGHTS, Images, classifier, directory, fashion, inputs
-from benchmarks.record import MAPPED, commit, save
+from benchmarks.record import MAPPED, commit, order, save, wishes
 from pliant.anatomy import Anatomy
 from pliant.batches import Batch
 from pliant.compensation import LADDER, fit_output_maps
@@ -32,11 +35,21 @@ from pliant.evaluation.embedding import embed
 from pliant.evaluation.metric import mean_metric
 from pliant.evaluation.similarity import similarities
 from pliant.files import replacing
-from pliant.rankers.rank import RANKERS
+from pliant.rankers.rank import SCORERS
 
 SPARSITIES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-RUNS = tuple(f"{ranker}, {compensation}" for compensation in ("learned", "measured") for ranker in RANKERS)
-DEFAULT = f"soft-mask, learned{MAPPED}"
+DEFAULT = f"soft-mask{MAPPED}"
+"""What `pliant rank` makes by default."""
+
+RUNS = (
+    DEFAULT,
+    f"soft-mask, best{MAPPED}",
+    "soft-mask, measured",
+    f"fisher{MAPPED}",
+    *(f"{ranker}, learned{MAPPED}" for ranker in SCORERS),
+    *(ranker for ranker in SCORERS if ranker != "fisher"),
+)
+LABELS = order(RUNS)
 AS_SMALL_IN = ("parameters", "macs")
 """What a cut can have as much of as the smaller classifier."""
 
@@ -118,10 +131,10 @@ class Judged(NamedTuple):
 def ranked_and_measured(
     label: str, seed: int, model: Any, batches: list[Batch], full: Full, small: Anatomy, steps: int | None = None
 ) -> Iterator[Judged]:
-    """Rank and measure, and where compensation is learned once more with output maps.
+    """Rank and measure, and once more with output maps where they are asked for.
 
     Args:
-        label: Ranker and compensation.
+        label: One of `RUNS`.
         seed: Of the search.
         model: The larger classifier, which is changed.
         batches: What to calibrate with.
@@ -129,9 +142,8 @@ def ranked_and_measured(
         small: The smaller classifier's encoder, whose parameters and MACs are two more sizes to measure at.
         steps: Of the search, in place of the preset's.
     """
-    ranker, compensation = label.split(", ")
     start = time.perf_counter()
-    ranking = pliant.rank(model.vit, batches, ranker=ranker, compensation=compensation, seed=seed, steps=steps)
+    ranking = pliant.rank(model.vit, batches, seed=seed, steps=steps, **wishes(label))
     seconds = time.perf_counter() - start
     elastic = pliant.Elastic(model.vit, ranking)
     limits = {"parameters": small.total_parameters, "macs": small.macs()}
@@ -147,11 +159,11 @@ def ranked_and_measured(
         run["as_small_in"] = dict(zip(AS_SMALL_IN, points[len(SPARSITIES) :], strict=True))
         return Judged(run, {name: torch.stack([size[name] for size in values]) for name in values[0]})
 
-    yield judged(label, seconds)
-    if compensation == "learned":
+    yield judged(label.removesuffix(MAPPED), seconds)
+    if label.endswith(MAPPED):
         start = time.perf_counter()
         fit_output_maps(elastic, batches, sparsities=(*LADDER, *matched.values()))
-        yield judged(f"{label}{MAPPED}", seconds + time.perf_counter() - start)
+        yield judged(label, seconds + time.perf_counter() - start)
 
 
 def keep(judged: Judged, folder: Path) -> None:
@@ -240,8 +252,7 @@ def main() -> None:
     full = full_model(classifier("large", asked.weights).model, images.test)
     for seed in map(int, asked.seeds.split(",")):
         for label in asked.runs.split(";"):
-            last = f"{label}{MAPPED if label.endswith('learned') else ''}"
-            if (folder / f"{last}, {seed}.json").exists():
+            if (folder / f"{label}, {seed}.json").exists():
                 continue
             model, batches = classifier("large", asked.weights).model, calibration(images.calibration.pixels, seed)
             for judged in ranked_and_measured(label, seed, model, batches, full, small):

@@ -59,7 +59,7 @@ def found() -> Found:
     small = pliant.describe(fashion.untrained(fashion.Recipe(width=12, layers=2, heads=2)).vit)
     full = classifiers.full_model(model, test)
     batches = classifiers.calibration(random_images(16).pixels, seed=0, size=4)
-    made = classifiers.ranked_and_measured("magnitude, learned", 0, model, batches, full, small, steps=2)
+    made = classifiers.ranked_and_measured("magnitude, learned + output map", 0, model, batches, full, small, steps=2)
     return Found(list(made), full, small)
 
 
