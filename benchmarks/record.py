@@ -34,7 +34,8 @@ def order(runs: Iterable[str]) -> list[str]:
     return [f"{run}{suffix}" for run in plain for suffix in (MAPPED, "")]
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Return the commit that this is run from, with `-dirty` behind it where files have changed since."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     return subprocess.run(command, capture_output=True, text=True, cwd=RESULTS.parent, check=False).stdout.strip()
 
@@ -48,7 +49,7 @@ def save(name: str, result: dict[str, Any]) -> Path:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "transformers": version("transformers"),
-        "commit": _commit(),
+        "commit": commit(),
     }
     path = RESULTS / f"{name}.json"
     with replacing(path) as temporary:

@@ -109,6 +109,75 @@ def _vision(measure: str) -> str:
     return _rows(["ranker", *(f"{size:.0%}" for size in sparsities)], rows)
 
 
+def _percent(value: float, low: float, high: float) -> str:
+    return f"{100 * value:.1f} ± {50 * (high - low):.1f}"
+
+
+def _top1(points: Iterable[dict[str, Any]]) -> str:
+    """Mean of the seeds in percent, with half the width of the interval over the test images."""
+    found = [(point["top1"], *point["intervals"]["top1"]) for point in points]
+    return _percent(*(mean(numbers) for numbers in zip(*found, strict=True)))
+
+
+def _signed(interval: list[float], scale: float = 100, digits: int = 1) -> str:
+    value, low, high = (f"{scale * number:+.{digits}f}" for number in interval)
+    return f"{value} ({low} to {high})"
+
+
+def _classifiers(cell: Callable[[Iterable[dict[str, Any]]], str]) -> str:
+    """One measure of the classifier by ranker and size."""
+    result = _result("classifiers")
+    rows = []
+    for label, of in result["differences"].items():
+        sizes = zip(*(run["points"] for run in result["runs"] if run["ranker"] == label), strict=True)
+        rows.append([label, str(of["seeds"]), *map(cell, sizes)])
+    return _rows(["ranker", "seeds", *(f"{size:.0%}" for size in result["sparsities"])], rows)
+
+
+def classifiers_lost() -> str:
+    """What cuts lose of the full model's top-1, image by image: the method, its parts, and the strongest baseline."""
+    result = _result("classifiers")
+    found = {label: of for label, of in result["differences"].items() if label.startswith(("soft-mask", "fisher"))}
+    rows = [
+        [f"{size:.0%}", *(_signed(of["against_full"][i]) for of in found.values())]
+        for i, size in enumerate(result["sparsities"])
+    ]
+    return _rows(["sparsity", *found], rows)
+
+
+def classifiers_ahead() -> str:
+    """Where a ranker is ahead of the default by more than the interval over the test images."""
+    result = _result("classifiers")
+    rows = [
+        [label, measure, f"{size:.0%}", _signed(gap, scale, digits)]
+        for label, of in result["differences"].items()
+        for measure, scale, digits in (("top1", 100, 2), ("cosine", 1, 4))
+        for size, gap in zip(result["sparsities"], of.get("against_default", {}).get(measure, ()), strict=False)
+        if gap[1] > 0
+    ]
+    return _rows(["ranker", "measure", "sparsity", "ahead of the default by"], rows) if rows else "Nowhere."
+
+
+def classifiers_sizes() -> str:
+    """The larger classifier cut to the smaller one's size, beside both."""
+
+    def row(name: str, parameters: float, macs: float, top1: str, ahead: str = "") -> list[str]:
+        return [name, f"{parameters / 1e3:.0f} k", f"{macs / 1e6:.2f} M", top1, ahead]
+
+    result = _result("classifiers")
+    rows = [
+        row(f"the {size} one, full", model["parameters"], model["macs"], _percent(*model["top1"]))
+        for size, model in result["models"].items()
+    ]
+    for label, of in result["differences"].items():
+        for what, ahead in of["against_small"].items() if label.startswith(("soft-mask", "fisher")) else ():
+            points = [run["as_small_in"][what] for run in result["runs"] if run["ranker"] == label]
+            sizes = (mean(point[key] for point in points) for key in ("parameters", "macs"))
+            name = f"cut to the small one's {what.replace('macs', 'MACs')}: {label}"
+            rows.append(row(name, *sizes, _top1(points), _signed(ahead)))
+    return _rows(["model", "parameters", "MACs", "top-1, %", "ahead of the small one"], rows)
+
+
 def speed() -> str:
     """Speed-up of views and cuts against the untouched model, beside what their MACs promise."""
     rows = [
@@ -205,6 +274,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "vision-class": lambda: _vision("class_cosine"),
     "vision-patches": lambda: _vision("patch_cosine"),
     "vision-saliency": lambda: _vision("saliency_iou"),
+    "classifiers-top1": lambda: _classifiers(_top1),
+    "classifiers-cosine": lambda: _classifiers(lambda points: f"{mean(point['cosine'] for point in points):.3f}"),
+    "classifiers-agreement": lambda: _classifiers(lambda points: f"{mean(point['agreement'] for point in points):.1%}"),
+    "classifiers-lost": classifiers_lost,
+    "classifiers-ahead": classifiers_ahead,
+    "classifiers-sizes": classifiers_sizes,
     "seeds": seeds,
     "speed": speed,
     "switching": switching,

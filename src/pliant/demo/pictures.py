@@ -100,7 +100,7 @@ def labelled_images(use: Use) -> "Iterator[tuple[Image, str]]":
         InputError: They are not installed.
         MissingExtraError: Pillow is not installed.
     """
-    labels, pixels = _fashion(use)
+    labels, pixels = fashion_mnist(use)
     if not len(labels):
         raise InputError(
             f"There are no labelled images for demo:vision: no Fashion-MNIST in {_FASHION}. Install it, on Debian by "
@@ -110,13 +110,13 @@ def labelled_images(use: Use) -> "Iterator[tuple[Image, str]]":
 
 
 def _clothes(use: Use) -> "Iterator[Image]":
-    labels, pixels = _fashion(use)
+    labels, pixels = fashion_mnist(use)
     for kind in _FASHION_KINDS[use] if len(labels) else ():
         for image in pixels[labels == _FASHION_NAMES.index(kind)][: _PER_KIND[use]]:
             yield _image(image)
 
 
-def _fashion(use: Use) -> tuple[numpy.ndarray, numpy.ndarray]:
+def fashion_mnist(use: Use) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Return the labels `[images]` and pixels `[images, 28, 28]` for a use; none where they aren't installed."""
     name = _FASHION_FILES[use]
     labels = _idx(_FASHION / f"{name}-labels-idx1-ubyte.gz", header=8)
