@@ -51,7 +51,7 @@ def _points(ranker: str, task: str, result: dict[str, Any]) -> dict[float, list[
 def _text() -> dict[str, Any]:
     """Return the runs on MiniLM."""
     renamed = {"soft-mask, fixed rest": "soft-mask, measured"}
-    runs = _joined("text_best", "text_minilm", "text_baselines")
+    runs = _joined("text_minilm", "text_best", "text_baselines")
     return {"runs": [{**run, "ranker": renamed.get(run["ranker"], run["ranker"])} for run in runs]}
 
 
@@ -172,9 +172,9 @@ def classifiers_sizes() -> str:
     for label, of in result["differences"].items():
         for what, ahead in of["against_small"].items() if label.startswith(("soft-mask", "fisher")) else ():
             points = [run["as_small_in"][what] for run in result["runs"] if run["ranker"] == label]
-            sizes = (mean(point[key] for point in points) for key in ("parameters", "macs"))
+            parameters, macs = (mean(point[key] for point in points) for key in ("parameters", "macs"))
             name = f"cut to the small one's {what.replace('macs', 'MACs')}: {label}"
-            rows.append(row(name, *sizes, _top1(points), _signed(ahead)))
+            rows.append(row(name, parameters, macs, _top1(points), _signed(ahead)))
     return _rows(["model", "parameters", "MACs", "top-1, %", "ahead of the small one"], rows)
 
 
@@ -205,7 +205,7 @@ def seeds() -> str:
             for points in _points(ranker, "docstrings", result).values()
         )
         count = len({run["seed"] for run in result["runs"] if run["ranker"] == ranker})
-        rows.append([ranker, str(count), f"{minutes:.1f}", f"{spread:.3f}"])
+        rows.append([ranker, str(count), f"{minutes:.1f}", f"{spread:.3f}" if count > 1 else "–"])
     return _rows(["ranker", "seeds", "minutes", "seeds differ in cosine by at most"], rows)
 
 
