@@ -51,7 +51,7 @@ def _points(ranker: str, task: str, result: dict[str, Any]) -> dict[float, list[
 def _text() -> dict[str, Any]:
     """Return the runs on MiniLM."""
     renamed = {"soft-mask, fixed rest": "soft-mask, measured"}
-    runs = _joined("text_minilm", "text_best", "text_baselines")
+    runs = _joined("text_minilm", "text_best", "text_learned", "text_baselines")
     return {"runs": [{**run, "ranker": renamed.get(run["ranker"], run["ranker"])} for run in runs]}
 
 
